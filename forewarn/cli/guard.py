@@ -218,6 +218,7 @@ def guard_tools(
     judging: Judging,
     policy: File | None = None,
     record: File | None = None,
+    live: Live = None,
     telling: Telling,
     time_limit: Annotated[Positive, "SECONDS"] = 300.0,
 ) -> None:
@@ -244,6 +245,8 @@ def guard_tools(
         policy: Policy file, which defines the intervention for a call that would
             violate a law.
         record: Write the run record to this file.
+        live: Watch live. line (the default): in this terminal; web: on a page served by
+            this machine; foxglove: in Foxglove (needs the extra foxglove).
         time_limit: Time limit of a call in seconds. A call that takes longer returns an
             error and counts as failed.
     """
@@ -265,17 +268,19 @@ def guard_tools(
     # Imported late, because the import takes longer than rejecting an invalid file.
     from forewarn.plugins.mcp import serve
 
-    with naming("--law" if model is None else model):
-        if model is None:
-            made = AgentGuard.by_laws(
-                law, acts, record=record, judges=judges, listeners=listeners
-            )
-        else:
-            made = AgentGuard.load(
-                model, acts, record=record, judges=judges, listeners=listeners
-            )
-    with made, naming("--law"):
-        asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))
+    with watched_live(live) as audience:
+        heard = [*listeners, *audience]
+        with naming("--law" if model is None else model):
+            if model is None:
+                made = AgentGuard.by_laws(
+                    law, acts, record=record, judges=judges, listeners=heard
+                )
+            else:
+                made = AgentGuard.load(
+                    model, acts, record=record, judges=judges, listeners=heard
+                )
+        with made, naming("--law"):
+            asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))
 
 
 @command("tools", of=mcp, json=False, context_settings={"ignore_unknown_options": True})

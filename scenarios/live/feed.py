@@ -232,7 +232,6 @@ class Feed(Listener):
                     ],
                 }
                 for law in watch.laws
-                for steps in [policy.steps_for(law.name)]
             ],
             "predicates": list(watch.texts),
             "concern": sorted(concerned(law.law for law in watch.laws)),

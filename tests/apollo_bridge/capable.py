@@ -23,7 +23,7 @@ def _seen() -> tuple[Source, Frame]:
 
 class Apollo(Way):
     name, title = "apollo guard", "`forewarn apollo guard`, tested on the stand-in"
-    needs = "libsumo"
+    needs, command = "libsumo", ("apollo", "guard")
     without: ClassVar[Mapping[str, str]] = {"`when: before`": BLIND, "lease": SIMULATED}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:

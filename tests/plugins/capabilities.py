@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+import click
+
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Source
+from forewarn.cli import main
 from forewarn.monitors.fleet.tallies import read_tallies
 from forewarn.monitors.guarding.decision import Action, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
@@ -38,14 +42,19 @@ from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.programs.judging import ProgramJudge
 from forewarn.plugins.telemetry import OpenTelemetry
 from forewarn.plugins.testing.loops import always
+from forewarn.scenarios.live.feed import ToPage
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import Scenario, load_scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 
 SIMULATED = "time is simulated and stops while the guard decides"
-BLIND = "the integration cannot foresee the effect of an action"
+BLIND = "rejected: the integration cannot foresee the effect of an action"
 ON_FILE = "the run is a recording, so no action is carried out"
+MEASURES = "rejected: the command has no such option; `forewarn run` has"
+OCCUPIED = (
+    "standard input carries the messages, so no person can be asked: `ask` escalates"
+)
 
 
 class Way:
@@ -54,14 +63,30 @@ class Way:
     Attributes:
         name: As the table has it.
         title: What it is, in a few words.
-        without: The columns that it does not have, each with the reason.
+        without: The columns that it does not have, each with the reason. A reason that
+            begins with "rejected" means that asking for it is an error of one line.
         needs: The package that it needs, besides ours.
+        command: The words of the command that it is; empty if it is a class.
+        options: The options that ask the command for columns, where they are not those
+            of `OPTIONS`.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     without: ClassVar[Mapping[str, str]] = {}
     needs: ClassVar[str] = ""
+    command: ClassVar[Sequence[str]] = ()
+    options: ClassVar[Mapping[str, str]] = {}
+
+    def asks(self, column: str) -> bool:
+        """Whether users can ask for a column; if they use a class, they can."""
+        option = {**OPTIONS, **self.options}.get(column)
+        if not self.command or option is None:
+            return True
+        command: Any = main
+        for word in self.command:
+            command = command.get_command(click.Context(command), word)
+        return any(option in each.opts for each in command.params)
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
         """The source that is guarded, and a first frame of it."""
@@ -138,6 +163,16 @@ class Person:
 
 Probe = Callable[[Way, Path], bool]
 COLUMNS: dict[str, Probe] = {}
+OPTIONS: Mapping[str, str] = {
+    "record": "--record", "shadow": "--shadow", "alerts": "--log",
+    "telemetry": "--log", "live": "--live", "tally": "--tally", "rules": "--rules",
+    "guard programs": "--guard-program", "`when: before`": "--policy",
+    "ask": "--policy",
+}  # fmt: skip
+"""The options of commands that ask for columns.
+
+A command that has `--log` also exports telemetry, which needs no option.
+"""
 
 
 def column(name: str) -> Callable[[Probe], Probe]:
@@ -206,8 +241,15 @@ def _(way: Way, folder: Path) -> bool:
 
 @column("live")
 def _(way: Way, folder: Path) -> bool:
-    ear = _heard(way, folder, _guarding(way, "alert"))
-    return bool(ear.began_as and ear.began_as[0] and ear.decisions and ear.over)
+    with socket.create_server(("127.0.0.1", 0)) as page:
+        host, port = page.getsockname()
+        feed = ToPage(host, port, "a token")
+        _heard(way, folder, _guarding(way, "alert", listeners=(feed,)))
+        line, _ = page.accept()
+        with line, line.makefile("rb") as came:
+            _, body = came.read().split(b"\r\n\r\n")
+    kinds = {json.loads(each)[0] for each in body.splitlines()}
+    return {"begin", "frame", "event", "end"} <= kinds
 
 
 @column("tally")
@@ -324,6 +366,7 @@ def _scenario(foresees: bool) -> Scenario:
 
 class Running(Way):
     name, title = "run", "`forewarn run`, in a scenario's world"
+    command, options = ("run",), {"record": "--out"}
     without: ClassVar[Mapping[str, str]] = {"lease": SIMULATED}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
@@ -337,11 +380,25 @@ class Running(Way):
 
 class Measuring(Way):
     name, title = "measure", "`forewarn measure`, on recorded runs"
+    command, options = ("measure",), {"shadow": "--intervene"}
     without: ClassVar[Mapping[str, str]] = {
-        "alerts": ON_FILE,
+        **dict.fromkeys(
+            (
+                "record",
+                "alerts",
+                "telemetry",
+                "live",
+                "tally",
+                "rules",
+                "guard programs",
+            ),
+            MEASURES,
+        ),
         "ask": ON_FILE,
         "lease": ON_FILE,
-        "`when: before`": "a recording does not contain the effect of other actions",
+        "`when: before`": (
+            "rejected: a recording does not contain the effect of other actions"
+        ),
     }
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
@@ -358,6 +415,7 @@ class Measuring(Way):
 
 class OverSocket(Way):
     name, title = "guard --socket", "`forewarn guard --socket` and its client"
+    command = ("guard",)
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
         source = Source("guard/1", "driving", ("speed",), 0.5, embedded=False)
@@ -391,10 +449,12 @@ class OverSocket(Way):
 
 class OverLines(OverSocket):
     name, title = "guard --stdio", "`forewarn guard --stdio`"
+    without: ClassVar[Mapping[str, str]] = {"ask": OCCUPIED}
 
     def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:
         from forewarn.plugins.remote.session import GuardPool, serve_lines
 
+        guarding = replace(guarding, approver=None)  # as the command does
         hello = {"forewarn": "guard/1", "provides": ["speed"], "foresees": foresees}
         lines: list[Any] = [{**hello, "can": ["alert", "ask", "stop"]}]
         for i in range(5):
@@ -435,10 +495,10 @@ def page() -> str:
         "After reading this page you can say which integration supports which",
         "capability, and why an integration lacks one. All guards are built by",
         "`forewarn.Guarding`, so every integration has the same capabilities, apart",
-        "from the numbered exceptions below the table. Asking for a missing capability",
-        "gives an error of one line, unless the reason below says otherwise. A test",
-        "tries every capability on every integration and compares this page with the",
-        "result.",
+        "from the numbered exceptions below the table. Where an exception is",
+        "*rejected*, asking for the capability gives an error of one line. A test",
+        "tries every capability on every integration, checks that commands have the",
+        "options for it, and compares this page with the result.",
         "",
         "| | " + " | ".join(way.name for way in rows) + " |",
         "|---" * (len(rows) + 1) + "|",

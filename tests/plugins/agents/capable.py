@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.loop.guarding import Guarding
-from tests.plugins.capabilities import SIMULATED, Way
+from tests.plugins.capabilities import OCCUPIED, SIMULATED, Way
 
 CALLS = 5
 SEEN = Frame(0.0, 0, {"speed": 1.0})
@@ -100,7 +101,15 @@ class OpenAIAgents(Agent):
 
 class McpServer(Agent):
     name, title = "MCP", "the tools of any MCP server, with `forewarn mcp guard`"
-    needs = "mcp"
+    needs, command = "mcp", ("mcp", "guard")
+    without: ClassVar[Mapping[str, str]] = {
+        **Agent.without,
+        "tally": "rejected: laws over calls have no learned chain to count for",
+        "ask": OCCUPIED,
+    }
+
+    def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:
+        super().drive(replace(guarding, approver=None), foresees, folder)
 
     def call(self, guard: AgentGuard) -> None:
         from mcp import Client

@@ -178,7 +178,7 @@ def test_the_command_stands_before_a_server_of_its_own(tmp_path: Path) -> None:
         command=sys.executable,
         args=[
             *("-m", "forewarn.cli", "mcp", "guard", "--law", OWN),
-            *("--rules", str(rules), "--record", str(record)),
+            *("--rules", str(rules), "--record", str(record), "--live", "web"),
             *("--", sys.executable, str(SERVER)),
         ],
     )

@@ -60,6 +60,7 @@ class Vehicle(Way):
 
 class BesideAnother(Vehicle):
     name, title = "carla guard", "`forewarn carla guard`, beside a CARLA client"
+    command = ("carla", "guard")
 
     def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:
         from forewarn.plugins.carla.beside import Beside

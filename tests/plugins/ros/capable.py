@@ -20,7 +20,7 @@ columns:
 
 class ByOracle(Way):
     name, title = "guard --ros-oracle", "an oracle of ROSMonitoring's nodes"
-    without = {"`when: before`": BLIND}
+    command, without = ("guard",), {"`when: before`": BLIND}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
         source = Source("ros-oracle", "driving", ("speed",), 0.5, embedded=False)

@@ -159,7 +159,7 @@ def test_what_runs_are_marked_for_is_prevented_once_it_is_enforced(
 
 def test_predicates_are_listed_with_their_sentences() -> None:
     found = _json("predicates", "household")
-    assert found["predicates"]["throws"] == "What is in the hand is about to be thrown."
+    assert found["predicates"]["throws"] == "The robot is about to throw what it holds."
     assert "object" in found["fields"]
     done = _run("predicates", "houshold")
     assert done.exit_code == 2 and "did you mean household" in done.stderr

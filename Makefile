@@ -92,29 +92,31 @@ lighthouse: $(TEST)
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py
 
-# What ships, once more: it takes hours of one core.
+# What ships, once more. Runs without a guard are kept in RUNS and not simulated again.
 ROADS = env-highway env-merge env-roundabout env-intersection
 DRIVING = $(notdir $(basename $(wildcard scenarios/driving/*.yaml)))
 TRAINED = scenarios/trained
+RUNS ?= out/trained
+JOBS ?= 2
 
 trained: $(TEST)
-	@$(BIN)/forewarn train $(DRIVING) --rerun --out $(TRAINED) $(ARGS)
+	@$(BIN)/forewarn train $(DRIVING) $(ROADS) virtualhome-chores --rerun \
+	  --runs $(RUNS) --jobs $(JOBS) --out $(TRAINED) $(ARGS)
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --preset stop \
-	  --episodes 100 --acting 50 --max-slowed 0.1 \
+	  --episodes 100 --acting 50 --max-slowed 0.1 --jobs $(JOBS) \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
-	@$(BIN)/forewarn train $(ROADS) --rerun --out $(TRAINED) $(ARGS)
 	@for road in highway:3:0.1 merge:3:0.1 roundabout:2:0.1 intersection:2:0.2; do \
 	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
 	  $(BIN)/forewarn tune $$name --preset stop --seed 500000 --episodes 80 \
 	  --acting 40 --violations 30 --release-after 0,0.5 --horizons $$2 --max-slowed $$3 \
-	  --model $(TRAINED)/$$name.model.json.gz \
+	  --jobs $(JOBS) --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
-	@$(BIN)/forewarn train virtualhome-chores --rerun --out $(TRAINED) $(ARGS)
 	@$(PIP_INSTALL) --editable '.[metadrive]'
-	@$(BIN)/forewarn train metadrive-idm --rerun --out $(TRAINED) $(ARGS)
+	@$(BIN)/forewarn train metadrive-idm --rerun --runs $(RUNS) --jobs $(JOBS) \
+	  --out $(TRAINED) $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -25,7 +25,7 @@ from forewarn.monitors.guarding.policy import Policy, Step, asks_to_move
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import compare, stationary_s
-from forewarn.scenarios.running.campaign import Job, campaign, jobs
+from forewarn.scenarios.running.campaign import Job, campaign, frames_kept, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
@@ -156,7 +156,9 @@ class Trial:
             beyond = added.stop
 
     def _alone(self, seeds: Sequence[int]) -> None:
-        todo = jobs(plan(self.scenario), self.scenario, seeds, self._folder)
+        # With frames, so that runs that were collected before are not repeated.
+        keep = [frames_kept(self._folder)]
+        todo = jobs(plan(self.scenario), self.scenario, seeds, self._folder, keep)
         self.before += self._done(todo, "episodes without a guard")
 
     def at(self, policy: Policy) -> Acted:

@@ -23,6 +23,7 @@ from forewarn.scenarios.training.acting import (
     best_of,
     thresholds_of,
 )
+from forewarn.scenarios.training.train import collected
 from forewarn.scenarios.training.tune import Tuned
 from tests.scenarios import learned
 
@@ -49,6 +50,16 @@ def test_it_counts_what_a_guard_that_acts_prevents(tmp_path: Path) -> None:
     assert low.interventions >= low.clean_stopped >= high.clean_stopped
     needless = low.clean_stopped + low.prolonged + low.stationary_s / 60
     assert low.worth == low.prevented - 0.05 * needless
+
+
+def test_it_does_not_repeat_runs_that_were_collected(tmp_path: Path) -> None:
+    seeds = range(learned.FRESH, learned.FRESH + 4)
+    collected(ROAD, seeds, Here(), tmp_path)
+    results = sorted((tmp_path / "episodes").iterdir())
+    trial = Trial(ROAD, learned.model("tiny-road"), 0.05, Here(), tmp_path)
+    trial.begin(seeds, seeds.stop, 0)
+    assert [each.seed for each in trial.before] == list(seeds)
+    assert sorted((tmp_path / "episodes").iterdir()) == results
 
 
 def test_a_run_it_left_alone_is_the_same_with_every_higher_threshold(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,11 @@ Ints = NDArray[np.int64]
 STEPS = 15
 """The maximum number of steps of a curve."""
 
-CURVES, TREES = 20, 18
-"""The maximum numbers of curves and of trees; an expression has at most 40 summands."""
+CURVES, TREES = 20, 24
+"""The maximum numbers of curves and of trees, so that the text is not too long."""
+
+_GROUP = 10
+"""The maximum number of summands between parentheses, so that they nest less deeply."""
 
 LEAVES, VIOLATIONS = 12, 10
 """The maximum number of leaves of a tree, and the number of violations per tree."""
@@ -132,6 +136,10 @@ def _number(value: float) -> Number:
     return Number(round(float(value), 2) + 0.0)
 
 
+def _plus(left: Expression, right: Expression) -> Expression:
+    return Arithmetic("+", left, right)
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """An inner node of a tree: `low` up to step `last` of a term, otherwise `high`."""
@@ -187,10 +195,12 @@ class Fit:
     @property
     def expression(self) -> Expression:
         """The sum as an arithmetic expression, without flat curves."""
-        total: Expression = _number(self.base)
-        for part in self._summands():
-            total = Arithmetic("+", total, part)
-        return total
+        base: Expression = _number(self.base)
+        parts = list(self._summands())
+        if len(parts) > _GROUP:
+            starts = range(0, len(parts), _GROUP)
+            parts = [reduce(_plus, parts[at : at + _GROUP]) for at in starts]
+        return reduce(_plus, parts, base)
 
     def _summands(self) -> Iterator[Expression]:
         for number, curve in self.curves.items():

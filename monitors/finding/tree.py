@@ -22,7 +22,7 @@ from forewarn.abstractions.abstraction import (
 )
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.tree import Arithmetic, within
+from forewarn.abstractions.expression.tree import Arithmetic
 from forewarn.monitors.finding.corpus import Corpus, Family, Feature
 from forewarn.monitors.trust.hindsight import Found
 
@@ -230,12 +230,15 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
 
 
 def _summands(node: Expression) -> list[str]:
-    """The terms of a sum, each after the first with its sign."""
+    """The lines of a sum, one for each term, the later ones with their sign."""
     parts: list[str] = []
     while isinstance(node, Arithmetic) and node.operator in "+-":
-        parts.append(f"{node.operator} {within(node.right, 8)}")
+        first, *others = _summands(node.right)
+        if others:
+            first, others[-1] = f"({first}", f"{others[-1]})"
+        parts[:0] = [f"{node.operator} {first}", *others]
         node = node.left
-    return [repr(node), *reversed(parts)]
+    return [repr(node), *parts]
 
 
 def _quoted(value: Any) -> str:

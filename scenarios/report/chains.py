@@ -187,7 +187,7 @@ def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
     for score in abstraction.scores:
         yield tag("h4", score.name)
         left: list[str] = []
-        for part in summands(score.expression):
+        for part in tree.summands(score.expression):
             plain = isinstance(part, tree.Curve) and all(
                 isinstance(value, tree.Number) for value in part.values
             )
@@ -199,13 +199,6 @@ def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
             items = (tag("li", tag("code", text)) for text in left)
             yield tag("p", "The score also adds:")
             yield tag("ul", *items, class_="states")
-
-
-def summands(node: tree.Expression) -> list[tree.Expression]:
-    """Returns the terms of a sum from left to right."""
-    if isinstance(node, tree.Arithmetic) and node.operator == "+":
-        return [*summands(node.left), node.right]
-    return [node]
 
 
 def _draw_steps(curve: tree.Curve) -> Markup:

@@ -6,23 +6,34 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction, Predicate
+from forewarn.abstractions.encoding import Score
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.expression import parse_expression, parse_quantity
+from forewarn.abstractions.expression import (
+    parse_expression,
+    parse_quantity,
+    parse_score,
+)
 from forewarn.abstractions.trace import Kept, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.finding.corpus import Moments, Term, matrix
 from forewarn.monitors.finding.score import (
+    CURVES,
     LEAVES,
+    STEPS,
     TREES,
     VIOLATIONS,
     Fit,
     Lesson,
     Split,
+    Steps,
     rounded,
 )
+from forewarn.monitors.finding.tree import tree_text
 
 NAMES = "one", "other", "idle"
 VIOLATING = 120
@@ -69,6 +80,27 @@ def test_the_expression_has_the_fitted_values() -> None:
         # Numbers are written with two digits, and steps that hardly differ are merged.
         most = 0.05 * (1 + len(fit.curves)) + 0.01 * len(fit.trees)
         assert np.abs(said - fit.values(rows)).max() < most
+
+
+def test_the_largest_sum_is_read_back_from_its_text_and_its_file() -> None:
+    """As many curves and trees as possible, of a long term."""
+    way = "pedestrian_distance"
+    text = f"{way} / max(ago({way}, 0.5 s) - {way}, 0.1 m)"
+    steps = Steps(Term.of(text, DRIVING), 0, tuple(0.25 * n for n in range(STEPS)))
+    tree: Split | float = -0.25
+    for step in range(LEAVES - 1):
+        tree = Split(0, step, 0.25, tree)
+    assert isinstance(tree, Split)
+    curves = dict.fromkeys(range(CURVES), np.linspace(-9.25, 9.25, steps.size))
+    written = Fit(-0.25, (steps,) * CURVES, curves, (tree,) * TREES).expression
+    assert parse_score(repr(written), DRIVING) == written
+    predicates = [Predicate(parse_expression("speed > 1", DRIVING))]
+    found = Abstraction(
+        predicates, name="large", scores=[Score("danger", written)], vocabulary=DRIVING
+    )
+    content = yaml.safe_load(tree_text(found, (), "Large."))
+    again = Abstraction.from_dict(content, "large")
+    assert again.fingerprint() == found.fingerprint()
 
 
 def test_a_truth_and_none_split_a_tree() -> None:

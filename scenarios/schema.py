@@ -98,7 +98,6 @@ class Scenario:
         judges: The rules that are evaluated in addition to the risk, as JSON.
         text: The text of the file.
         source: The path of the file.
-        limit_s: The maximum duration of a run; None for that of the file.
     """
 
     name: str
@@ -117,7 +116,6 @@ class Scenario:
     judges: tuple[str, ...]
     text: str
     source: str
-    limit_s: float | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -214,14 +212,6 @@ class Scenario:
         )
         changed.settings(pilot, 0)
         return changed
-
-    def lasting(self, limit_s: float | None) -> Scenario:
-        """Returns the same scenario with another maximum duration of a run."""
-        if limit_s is None:
-            return self
-        end = self.end.model_copy(update={"max_time_s": limit_s})
-        text = f"{self.text}# limit_s: {limit_s}\n"
-        return replace(self, end=end, text=text, limit_s=limit_s)
 
 
 def parse_scenario(text: str, source: str, folder: Path) -> Scenario:

@@ -17,7 +17,6 @@ from forewarn.cli.command import (
     Many,
     NotNegative,
     Numbers,
-    Positive,
     Seed,
     Share,
     command,
@@ -157,7 +156,6 @@ def run(
     judging: Judging,
     episodes: Many = 1,
     seed: Seed = 0,
-    limit_s: Positive | None = None,
     driven: Driven,
     working: Working,
     kept: Kept,
@@ -187,7 +185,6 @@ def run(
     Args:
         episodes: Number of runs, with consecutive seeds.
         seed: Seed of the first run.
-        limit_s: Maximum duration of a run in seconds (default: that of the scenario).
         live: Watch live. line (the default): in this terminal; web: on a page served by
             this machine; foxglove: in Foxglove (needs the extra foxglove).
         pace: Speed of a simulated world relative to real time; 0: as fast as possible
@@ -202,7 +199,7 @@ def run(
     from forewarn.scenarios.running.sampling import refuse_total_failure
     from forewarn.scenarios.training.certifying import said_of
 
-    wanted = driven.scenario(scenario).lasting(limit_s)
+    wanted = driven.scenario(scenario)
     model, policy, said = guided.guard(wanted, judging, kept.out)
     if model is not None and policy is not None:
         said = " ".join(filter(None, (said, said_of(policy, wanted, model))))

@@ -43,7 +43,6 @@ class RunPlan:
         listeners: Functions that create listeners, called once per process.
         approver: A function that creates the approver; None if there is none.
         pace: The speed of the world relative to real time; 0 for as fast as possible.
-        limit_s: The maximum duration of a run; None for that of the scenario's file.
     """
 
     scenario: str
@@ -57,7 +56,6 @@ class RunPlan:
     listeners: tuple[Callable[[], Listener], ...] = ()
     approver: Callable[[], Approver] | None = None
     pace: float = 0.0
-    limit_s: float | None = None
 
     @property
     def mode(self) -> Mode:
@@ -93,10 +91,9 @@ def plan(
     The scenario's own rules are evaluated before `judges`.
     """
     pilot = scenario.pilot.model_dump_json()
-    source, laws, limit_s = scenario.source, scenario.references, scenario.limit_s
+    source, laws = scenario.source, scenario.references
     if model is None:
-        digest = scenario.unguarded_digest
-        return RunPlan(source, digest, laws, pilot, pace=pace, limit_s=limit_s)
+        return RunPlan(source, scenario.unguarded_digest, laws, pilot, pace=pace)
     return RunPlan(
         source,
         scenario.digest,
@@ -109,7 +106,6 @@ def plan(
         tuple(listeners),
         approver,
         pace,
-        limit_s,
     )
 
 
@@ -135,7 +131,6 @@ def scenario_of(plan: RunPlan) -> Scenario:
     """Loads the scenario of a plan, with the plan's pilot and laws."""
     pilot = Plug.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
-    scenario = scenario.lasting(plan.limit_s)
     if plan.digest not in (scenario.digest, scenario.unguarded_digest):
         raise InvalidScenario(
             "the scenario was changed during the run", source=plan.scenario

@@ -703,10 +703,3 @@ def test_a_campaign_counts_what_happened_so_far(
     assert two.startswith(
         "episodes: 1 of 2, 1 violations, 1 failed, 0.091/s, 0:11 left"
     )
-
-
-def test_a_run_ends_at_its_limit(tmp_path: Path) -> None:
-    run = ("run", KITCHEN, "--unguarded", "--episodes", "3", "--out", tmp_path)
-    (short,) = {each["duration_s"] for each in told(*run, "--limit", "2")["episodes"]}
-    assert short == pytest.approx(2.0)
-    assert all(each["duration_s"] > 2.0 for each in told(*run)["episodes"])

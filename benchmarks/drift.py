@@ -4,12 +4,11 @@ First, synthetic rates: outcomes are sampled, with seeds from 1, and tested agai
 rate that is guaranteed or was estimated in training. Then, shipped models: new ordinary
 runs and runs with reckless drivers are simulated once, with the shipped guard in shadow
 mode. Deployments are sampled from these runs with replacement: ordinary ones, ones with
-twice as many violating runs, and ones with reckless drivers.
+twice as many violating runs, and, for SUMO's driver, ones with reckless drivers.
 
     python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
 
-Runs already in --out are not repeated; without scenarios, only the first part is
-printed.
+Runs already in --out are not repeated; with scenarios, only the second part is printed.
 """
 
 from __future__ import annotations
@@ -133,10 +132,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=600)
     parser.add_argument("--out", type=Path, default=Path("out/drift"))
     asked = parser.parse_args()
-    for line in rates():
-        print(line, flush=True)
-    if asked.scenarios:
-        print("of 100:   violating   in training: 1,000   doubled: in 200   reckless")
+    if not asked.scenarios:
+        for line in rates():
+            print(line, flush=True)
+        return
+    print(f"of 100: {'violating':>20} {'kept: in 1,000':>20} {'doubled: in 200':>17}")
     for name in asked.scenarios:
         print(shipped(name, asked.runs, asked.out), flush=True)
 

@@ -23,11 +23,10 @@ from forewarn.monitors.risk.evidence import (
     compile_for,
     dealt,
     laws_of,
-    letters_of_states,
+    letters_by_predicates,
     needed_abstraction,
     parts_of,
     told_apart,
-    truth_in_abstraction,
 )
 from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.tables import solve_risk
@@ -350,11 +349,10 @@ class _Learned:
         model = self.model
         automata = list(self._compiled(most))
         intervals = None if model.counts is None else model_intervals(model, delta)
-        truth = truth_in_abstraction(model.chain, self.abstraction)
         steps = max(1, round(horizon_s / self.period_s))
         watches: list[LawWatch] = []
         for law, automaton in zip(self.watched, automata, strict=True):
-            letters = letters_of_states(model.chain, automaton, truth)
+            letters = letters_by_predicates(model.chain, automaton, self.abstraction)
             kept = repr(law.formula), horizon_s, automaton, letters, self.source
             table = solve_risk(
                 model.chain, letters, automaton, steps, intervals,

@@ -257,22 +257,8 @@ class Corrected:
         return self.likely[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounded:
-    """The risk of a law for each pair, as computed from the chain, with bounds if
-    known.
-
-    `observed` marks the bounds that come from first visits.
-    """
-
-    point: Floats
-    low: Floats | None = None
-    high: Floats | None = None
-    observed: Bools | None = None
-
-
 def corrected(
-    table: RiskTable | Bounded, curve: Calibration, likely: Likely | None = None
+    table: RiskTable, curve: Calibration, likely: Likely | None = None
 ) -> Corrected:
     """Corrects the risks of a table by a calibration curve.
 
@@ -284,11 +270,8 @@ def corrected(
     low = table.point if table.low is None else table.low
     high = table.point if table.high is None else table.high
     wide = curve.widened(low, high)
-    if table.observed is None:
-        low, high = wide
-    else:
-        low = np.where(table.observed, np.minimum(low, point), wide[0])
-        high = np.where(table.observed, np.maximum(high, point), wide[1])
+    low = np.where(table.observed, np.minimum(low, point), wide[0])
+    high = np.where(table.observed, np.maximum(high, point), wide[1])
     if likely is None or likely.calibration != curve:
         return Corrected(low, point, high)
     ends = np.minimum(likely.low, point), np.maximum(likely.high, point)

@@ -125,6 +125,13 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
     return letters
 
 
+def letters_by_predicates(
+    chain: Chain, automaton: Automaton, abstraction: Abstraction
+) -> Ints:
+    """The letters of the states, as they follow from the abstraction's predicates."""
+    return letters_of_states(chain, automaton, truth_in_abstraction(chain, abstraction))
+
+
 def count_violations(
     automaton: Automaton, letters: Ints, sequences: Iterable[Sequence[int]]
 ) -> Ints:

@@ -21,7 +21,7 @@ from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import Reliability, reliability, unmet_ahead
 from forewarn.monitors.laws.automaton import Automaton
-from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
+from forewarn.monitors.risk.evidence import letters_by_predicates
 from forewarn.monitors.risk.tables import guard_risk
 from forewarn.monitors.trust.memory import (
     DwellFinding,
@@ -192,7 +192,7 @@ def cross_validate(
     state of any trace has a risk.
     """
     names = model.chain.states
-    columns = _letters(model, abstraction, automaton)
+    columns = letters_by_predicates(model.chain, automaton, abstraction)
     outcomes = unmet_ahead(automaton, [columns[trace] for trace in traces], steps)
     folds = [_tally(traces[fold::FOLDS], names) for fold in range(FOLDS)]
     found: dict[int, tuple[NDArray[np.float64], Bools]] = {}
@@ -202,9 +202,7 @@ def cross_validate(
             if other != fold:
                 tally.add(folds[other])
         part = learn(tally, Support.of(model), model.alpha or Fraction(0), model.end)
-        letters = letters_of_states(
-            part.chain, automaton, truth_in_abstraction(part.chain, abstraction)
-        )
+        letters = letters_by_predicates(part.chain, automaton, abstraction)
         table = guard_risk(part.chain, letters, automaton, steps)
         known = np.column_stack([table, np.full(len(table), np.nan)])
         place = part.chain.number.get
@@ -260,9 +258,3 @@ def assess_training(
         model.chain,
         validated=validated,
     )
-
-
-def _letters(model: Model, abstraction: Abstraction, automaton: Automaton) -> Ints:
-    """The automaton's column for each state of the model."""
-    truth = truth_in_abstraction(model.chain, abstraction)
-    return letters_of_states(model.chain, automaton, truth)

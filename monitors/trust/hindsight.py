@@ -25,7 +25,6 @@ from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.monitors.risk.calibration import (
-    Bounded,
     Calibration,
     JudgeBy,
     corrected,
@@ -33,17 +32,10 @@ from forewarn.monitors.risk.calibration import (
 )
 from forewarn.monitors.risk.evidence import (
     compile_for,
-    letters_of_states,
-    truth_in_abstraction,
+    letters_by_predicates,
 )
 from forewarn.monitors.risk.first_visits import visits_for
-from forewarn.monitors.risk.product import consistent_pairs
-from forewarn.monitors.risk.tables import (
-    RiskTable,
-    guard_risk,
-    short_of_violation,
-    solve_risk,
-)
+from forewarn.monitors.risk.tables import short_of_violation, solve_risk
 from forewarn.monitors.trust.encoding import Encoded, encode_traces
 
 Run = Trace | Kept
@@ -195,36 +187,29 @@ class Judge:
         self._size = model.chain.n
         chain, self._known = model.chain, model.known(abstraction)
         self._nearest: dict[int, list[int]] = {}
-        truth = truth_in_abstraction(chain, abstraction)
         intervals = model_intervals(model, delta) if judge_by == "upper" else None
         self._laws: list[tuple[LawPaths, dict[float, Floats]]] = []
         self.reach: dict[str, dict[float, float]] = {}
         for law in laws:
             paths = LawPaths(law, abstraction, period_s)
             automaton = paths.automaton
-            letters = letters_of_states(chain, automaton, truth)
+            letters = letters_by_predicates(chain, automaton, abstraction)
             tables: dict[float, Floats] = {}
             for h in horizons_s:
-                kept = likely_for(
-                    model.likely, repr(law.formula), h, automaton, letters
-                )
+                asked = repr(law.formula), h, automaton, letters
+                kept = likely_for(model.likely, *asked)
                 curve = (calibration or {}).get(law.name, Calibration())
                 if judge_by == "likely" and kept is not None:
                     curve = kept.calibration
                 steps = round(h / period_s)
-                risks: RiskTable | Bounded
-                if intervals is None:
-                    risks = Bounded(guard_risk(chain, letters, automaton, steps))
-                else:
-                    first = visits_for(model, repr(law.formula), h, automaton, letters)
-                    risks = solve_risk(
-                        chain, letters, automaton, steps, intervals,
-                        first=first, delta=delta,
-                    )  # fmt: skip
+                first = visits_for(model, *asked) if intervals else None
+                risks = solve_risk(
+                    chain, letters, automaton, steps, intervals,
+                    first=first, delta=delta,
+                )  # fmt: skip
                 tables[h] = corrected(risks, curve, kept).judged(judge_by, law.name)
             self._laws.append((paths, tables))
-            pairs = consistent_pairs(automaton, letters, chain.end)
-            possible = short_of_violation(pairs, automaton)
+            possible = short_of_violation(risks.consistent, automaton)
             possible &= np.isin(np.arange(chain.n), list(self._known.values()))
             self.reach[law.name] = {
                 h: float(table[possible].max(initial=0.0))

@@ -31,8 +31,7 @@ from forewarn.monitors.risk.calibration import (
 )
 from forewarn.monitors.risk.evidence import (
     compile_for,
-    letters_of_states,
-    truth_in_abstraction,
+    letters_by_predicates,
 )
 from forewarn.monitors.risk.first_visits import monitor_digest
 from forewarn.monitors.risk.product import Floats, Ints
@@ -90,7 +89,6 @@ def likely_risks(
             "`likely` intervals need a model with an abstraction, counts and a period"
         )
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
-    truth = truth_in_abstraction(model.chain, abstraction)
     random = np.random.default_rng(0)
     by = [(counted or Found(abstraction)).counting(i) for i in range(len(runs))]
     redrawn = _Redrawn(model, model.counts, _seen(model, abstraction, runs, by))
@@ -99,7 +97,8 @@ def likely_risks(
     read = []
     for law in laws:
         automaton = compile_for(law.formula, abstraction, model.period_s)
-        read.append((automaton, letters_of_states(model.chain, automaton, truth)))
+        letters = letters_by_predicates(model.chain, automaton, abstraction)
+        read.append((automaton, letters))
     tables: list[list[Floats]] = [[] for _ in laws]
     for _ in progress(range(draws), "draws", draws):
         chain = redrawn(_draw(random, len(runs)))

@@ -45,8 +45,7 @@ from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.evidence import (
     compile_for,
     count_violations,
-    letters_of_states,
-    truth_in_abstraction,
+    letters_by_predicates,
 )
 from forewarn.monitors.trust.encoding import Counted, count
 from forewarn.monitors.trust.visiting import count_first_visits
@@ -323,12 +322,11 @@ class Training:
         """The number of violations of each law in each state, including those of
         earlier training.
         """
-        truth = truth_in_abstraction(model.chain, abstraction)
         own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
         for law in laws:
             automaton = compile_for(law, abstraction, model.period_s)
-            letters = letters_of_states(model.chain, automaton, truth)
+            letters = letters_by_predicates(model.chain, automaton, abstraction)
             sequences = (own[run].tolist() for run in self.seen.runs())
             seen = count_violations(automaton, letters, sequences)
             broken = found.setdefault(repr(law), {})
@@ -355,12 +353,11 @@ class Training:
         acted = any(entry.get("guarded") for entry in files)
         if model.period_s is None or acted or runs < self.tally.traces:
             return {}
-        truth = truth_in_abstraction(model.chain, abstraction)
         own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, Any]] = {}
         for law in laws:
             automaton = compile_for(law, abstraction, model.period_s)
-            letters = letters_of_states(model.chain, automaton, truth)
+            letters = letters_by_predicates(model.chain, automaton, abstraction)
             each = zip(self.seen.runs(), self.unbroken, strict=True)
             whole = (
                 (own[run[:until]], until == len(run) and model.end == "absorb")

@@ -21,8 +21,7 @@ from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
     compile_for,
-    letters_of_states,
-    truth_in_abstraction,
+    letters_by_predicates,
 )
 from forewarn.monitors.risk.tables import violation_ever
 from forewarn.monitors.trust.training import Training, law_abstraction
@@ -66,8 +65,7 @@ class _Recipe:
         )
         chain, period_s = model.chain, model.period_s or source.period_s
         automaton = compile_for(law.formula, abstraction, period_s)
-        truth = truth_in_abstraction(chain, abstraction)
-        letters = letters_of_states(chain, automaton, truth)
+        letters = letters_by_predicates(chain, automaton, abstraction)
         self._risk = violation_ever(chain, letters, automaton).tolist()
         self._next = automaton.step[:, letters].tolist()
         self._automaton = automaton

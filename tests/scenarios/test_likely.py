@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -14,19 +15,21 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
-from forewarn.monitors.chains.learning import Tally, learn
+from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.evaluation.foretold import Foretold, calibrate
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.calibration import (
-    Bounded,
     Calibration,
     calibrated,
     corrected,
     likely_for,
 )
+from forewarn.monitors.risk.tables import RiskTable, solve_risk
 from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import (
@@ -220,6 +223,15 @@ def test_it_is_not_read_for_another_monitor() -> None:
         likely_for(broken, text, HORIZON_S, table.automaton, table.letters)
 
 
+@cache
+def tiny_table() -> RiskTable:
+    tally = Tally()
+    tally.add_sequence(["0"])
+    automaton = compile_law(parse_formula("always not bad"))
+    chain = learn(tally, Support("observed"), Fraction(0), "absorb").chain
+    return solve_risk(chain, np.zeros(chain.n, int), automaton, 1)
+
+
 POINTS = st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5, unique=True)
 
 
@@ -230,6 +242,7 @@ def test_a_curve_never_draws_bounds_in(
     """An interval that holds on the chain is to hold beside any curve."""
     curve = Calibration(tuple(zip(sorted(said), sorted(happened), strict=False)))
     low, point, high = (np.array([each]) for each in sorted(figures))
-    found = corrected(Bounded(point, low, high), curve)
+    table = replace(tiny_table(), point=point, low=low, high=high)
+    found = corrected(replace(table, observed=np.zeros(1, bool)), curve)
     assert (found.low <= low).all() and (high <= found.high).all()
     assert (found.low <= found.point).all() and (found.point <= found.high).all()

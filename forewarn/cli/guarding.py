@@ -199,7 +199,7 @@ class Saying:
             tell([f"{at}  {law} is broken"])
         if (decision.kind, outcome.kind) != self._said:
             done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
-            why = outcome.because or decision.reason or "all is calm"
+            why = outcome.because or decision.reason or "no threshold is reached"
             tell([f"{at}  {decision.kind}{done}: {why}"])
         if outcome.obeyed is not None and outcome.obeyed != self._obeyed:
             does = "obeys" if outcome.obeyed else "does not obey"

@@ -194,20 +194,20 @@ def _lines(
     if found.beyond:
         yield (
             f"warning: {found.beyond:,} transitions were not counted, because a "
-            "guard saw too many different ones"
+            "guard saw too many different transitions"
         )
     if before.likely:
         yield (
-            "warning: the model no longer has likely ranges for its risks: "
-            "computing them needs whole runs, and tallies contain only counts"
+            "warning: the model no longer has `likely` intervals for its risks: "
+            "computing them requires runs, and tallies contain only counts"
         )
     yield ""
     if not changed:
-        yield f"No state's risk within {horizon:g} s moved out of its interval."
+        yield f"The risk within {horizon:g} s is inside its old interval in every state."
         return
     yield (
-        f"In {len(changed)} states the risk within {horizon:g} s moved out of its"
-        " interval:"
+        f"In {len(changed)} states, the risk within {horizon:g} s is outside its old "
+        "interval:"
     )
     rows = [
         (
@@ -224,7 +224,7 @@ def _lines(
 def _stops(stopped_by: Mapping[str, int]) -> str:
     """Formats the number of runs that were stopped, by law."""
     return ", ".join(
-        f"{times} for {shown(law) if law else 'a fault of the inputs'}"
+        f"{times} for {shown(law) if law else 'invalid inputs'}"
         for law, times in stopped_by.items()
     )
 

@@ -83,7 +83,7 @@ def _verified(record: Path) -> Looked:
         }
         return broken, [str(error), f"Verified up to line {lines}."], False
     whole = {"record": str(record), "whole": True, "lines": lines, "head": head}
-    return whole, [f"{record}: {lines} lines, whole", f"head {head}"], True
+    return whole, [f"{record}: {lines} lines, unchanged", f"head {head}"], True
 
 
 @command()

@@ -159,7 +159,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     assert done.exit_code == 1 and "left out odd-one-out" in done.stdout
     assert model.read_bytes() == before
     done = call("merge-tallies", odd, "--into", model, "--accept")
-    assert done.exit_code == 0 and "moved out of its interval" in done.stdout
+    assert done.exit_code == 0 and "is outside its old interval" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_a_guard_beside_a_stack_says_that_a_law_was_broken(
     saying.turn(Decision("proceed", 1, 0.1, violated=("51_5",)), proceeds)
     saying.ends("", {})
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "     0.0 s  proceed: all is calm"
+    assert said[0] == "     0.0 s  proceed: no threshold is reached"
     assert said[2:4] == ["No law was broken.", "     0.1 s  51_5 is broken"]
     assert said[-1] == "Broken laws, with the number of violations: 51_5 (1)."
 

@@ -373,7 +373,8 @@ def guarded(of: Fresh, policy: Policy, most: int) -> str:
     return (
         f"guarded: {first} violating runs of {len(pairs)} become {then}"
         f" ({100 * (1 - then / max(first, 1)):.0f} % fewer; {caused} caused); it acted"
-        f" in {acted}, and {longer} of {len(clean)} clean runs took longer by a tenth"
+        f" in {acted}, and {longer} of {len(clean)} clean runs were slowed by more than"
+        " 10 %"
     )
 
 

@@ -361,7 +361,7 @@ _TRIED: dict[str, Callable[[Acted], object]] = {
     "left": lambda each: part_of(each.left, each.violating),
     "caused": lambda each: each.caused,
     "clean runs with it": lambda each: each.clean_stopped,
-    "longer by a tenth": lambda each: part_of(each.prolonged, each.clean),
+    "slowed > 10 %": lambda each: part_of(each.prolonged, each.clean),
     "longer": lambda each: figure(each.duration_ratio),
     "standing": lambda each: f"{each.stationary_s:.0f} s",
     "worth": lambda each: f"{each.worth:.2f}",

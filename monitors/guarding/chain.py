@@ -400,9 +400,12 @@ class LawWatch:
         if self.broken:
             return f"{self.name} was broken"
         if math.isnan(self.point):
-            return f"a frame was lost, and what {self.name} asks for is not known"
+            return f"a frame was lost, so it is unknown whether {self.name} was broken"
         left_s = self.left_s
-        owed = "" if left_s is None else f", with {left_s:.3g} s left of what is owed"
+        owed = (
+            "" if left_s is None else f", and its obligation is due in {left_s:.3g} s"
+        )
         return (
-            f"{self.name} is at risk of {self.point:.3g} within {horizon_s:g} s{owed}"
+            f"the risk of breaking {self.name} within {horizon_s:g} s is "
+            f"{self.point:.3g}{owed}"
         )

@@ -53,7 +53,7 @@ CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
 LEFT = CANNOT_JUDGE + "its `with` block was left"
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
-UNFORESEEN = "nobody foresees what the action leads to"
+UNFORESEEN = "there is no prediction of what the action leads to"
 UNFIT = "what the action leads to: "
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
@@ -407,7 +407,7 @@ class Guard:
             reason = f"{action} would break {law.name}"
         elif kind != "proceed":
             said = law.sentence(self.policy.horizon_s)
-            reason = f"after {action} {said}"
+            reason = f"after {action}, {said}"
         now = self.watch.laws[ahead.laws.index(law)].risk
         return self._decision(frame, kind, reason, ahead, law, now=now)
 

@@ -205,7 +205,7 @@ class Intervener:
             return f"the actuator cannot {kind}"
         if kind == "substitute":
             if self._actions is None:
-                return "nobody says which actions there are"
+                return "the available actions are unknown"
             return self._misfit(decision.action) or self._forbids(decision.action)
         if kind == "reflect":
             given = self._reflections.get(decision.law, 0)

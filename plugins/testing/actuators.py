@@ -62,7 +62,7 @@ class ActuatorContract:
             frame.time_s,
             law="no harm",
             risk=Risk(0.8, 0.9, 0.95),
-            reason="no harm is at risk of 0.9 within 3 s",
+            reason="the risk of breaking no harm within 3 s is 0.9",
             cap_kmh=10.0 if kind == "slow" else None,
             action=self.substitute() if kind == "substitute" else None,
         )

@@ -89,7 +89,7 @@ def assumption(group: str | None) -> str:
     return (
         "Future runs come from the same distribution as the runs of the "
         "certificate, and are independent of each other. "
-        f"{each[0].upper()}{each[1:]} lay in one part only. Nothing is assumed "
+        f"{each[0].upper()}{each[1:]} were used in only one part. Nothing is assumed "
         "about the model: the guarantees hold even if it is wrong."
     )
 

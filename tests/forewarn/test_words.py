@@ -250,4 +250,7 @@ def test_apollo_s_documented_demo_shows_a_stop(monkeypatch: pytest.MonkeyPatch) 
         if line.strip().startswith("forewarn apollo guard --fake")
     }
     said = told(*command.split()[1:])
-    assert "stop: stop_at_yellow is at risk" in said and "Apollo obeys" in said
+    assert (
+        "stop: the risk of breaking stop_at_yellow within" in said
+        and "Apollo obeys" in said
+    )

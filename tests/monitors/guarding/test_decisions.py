@@ -102,7 +102,10 @@ def test_a_broken_law_is_the_reason() -> None:
 
 def test_what_is_held_says_so_and_what_is_called_for_anew_says_why() -> None:
     first, again, held = drive(near(), "rolling", "rolling", "stopped")
-    assert "at risk of" in first.reason and "at risk of" in again.reason
+    assert (
+        "the risk of breaking" in first.reason
+        and "the risk of breaking" in again.reason
+    )
     assert held.reason == "stop is held until the risk has stayed low for 0.25 s"
     assert held.kind == "stop"
 
@@ -171,7 +174,7 @@ def test_between_two_ticks_the_last_decision_stands() -> None:
     drive(guard, "rolling")
     between = guard.review(Frame(0.04, 1, frame(0, "stopped").values))
     assert (between.kind, between.sequence, between.time_s) == ("stop", 1, 0.04)
-    assert "at risk of" in between.reason
+    assert "the risk of breaking" in between.reason
     guard = guarded(after_violation="stop", rules={"*": ()})
     *_, broken = drive(guard, *["rolling"] * 4)
     later = guard.review(Frame(0.34, 9, frame(0, "rolling").values))

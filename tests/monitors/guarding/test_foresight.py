@@ -42,7 +42,7 @@ def test_what_would_not_pass_takes_no_other_action_s_place() -> None:
     assert guard.forbids(frame(1, "far")) == ""
     assert "after the substitute" in guard.forbids(frame(1, "rolling"))
     assert "the substitute would break" in guard.forbids(frame(1, "far", speed=80.0))
-    assert "nobody foresees" in guard.forbids(None)
+    assert "there is no prediction" in guard.forbids(None)
     assert "speed" in guard.forbids(frame(1, "far", speed=None))
     # Asking changes nothing.
     assert guard.review(frame(1, "far"), GO, frame(2, "far")).kind == "proceed"
@@ -73,7 +73,7 @@ def test_where_it_stands_is_judged_after_and_not_before() -> None:
 def test_nothing_passes_that_nobody_foresees(when: str) -> None:
     blind = before(when).review(frame(0, "far"), GO)
     assert (blind.kind, blind.law) == ("stop", "")
-    assert "nobody foresees" in blind.reason
+    assert "there is no prediction" in blind.reason
     broken = before(when).review(frame(0, "far"), GO, frame(1, "far", speed=None))
     assert broken.kind != "proceed"
     lacking = frame(1, "far")

@@ -102,7 +102,7 @@ def test_low_risk_proceeds_and_high_risk_does_not() -> None:
     assert rolling.risk.low <= rolling.risk.point <= rolling.risk.high
     assert "stop_line_distance < 5" in rolling.evidence
     assert rolling.left_s == pytest.approx(0.3)
-    assert "at risk of" in rolling.reason
+    assert "the risk of breaking" in rolling.reason
 
 
 def test_a_calibration_corrects_the_risk_and_its_bounds() -> None:

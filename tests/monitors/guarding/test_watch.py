@@ -168,7 +168,7 @@ def test_what_is_owed_runs_out_and_breaks_the_law() -> None:
     assert law.state == law.automaton.initial
     walk(watch, "rolling", start=4)
     assert not law.broken and watch.violated == () and law.risk.point < 1.0
-    assert law.sentence(0.2).endswith("within 0.2 s, with 0.3 s left of what is owed")
+    assert law.sentence(0.2).endswith(", and its obligation is due in 0.3 s")
 
 
 def test_a_law_that_breaks_is_told_of_once() -> None:

@@ -130,7 +130,7 @@ def test_an_action_is_judged_before_it_is_done() -> None:
             ]
     assert [each["decision"] for each in said] == ["proceed", "stop", "stop", "proceed"]
     assert said[1]["now"]["point"] < 0.1 < said[1]["risk"]["point"]
-    assert "nobody foresees" in said[2]["reason"]
+    assert "there is no prediction" in said[2]["reason"]
 
 
 def test_a_policy_that_looks_ahead_rejects_a_client_that_does_not() -> None:

@@ -4,22 +4,26 @@ Folds are by driver for the real drivers of the 100-Car study, and by road for A
 the SVL simulator (DeepScenario). For each fold, everything is chosen and fitted on the
 other folds. The table compares the guard (with the hand-written abstraction, and with
 that of `learn --abstraction auto`) with gradient boosting and logistic regression on
-the raw signals and their last second, and with the time to collision. A second table,
-the loss ledger, shows which step loses against boosting: the score, its bands, the
-chain over the bands, or the choice of the abstraction.
+the raw signals and their last second, and with the time to collision. The last column
+is the loss ledger, which shows what each step from boosting to the guard adds or loses:
+the score, its bands, the chain over the bands, and the choice of the abstraction.
 
 Each method's threshold is chosen for the allowed false-alarm rate on the held-out clean
 runs, because the comparison is about the information that the methods have, not about
 finding thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
+
+The tables of the page come from the table that this command prints with `--only`:
+
+    python docs/tables.py recordings-hundred-car -- \
+        python benchmarks/recordings.py FOLDER --only hundred_car
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -37,9 +41,10 @@ from forewarn.abstractions.expression.tree import Compare, Number
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.foretold import Foretold, early, shared
-from forewarn.monitors.finding.choice import LOOKS_S, choose
+from forewarn.monitors.finding.choice import LEAST, LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus, Term, for_scores, matrix
 from forewarn.monitors.finding.score import ScoreRecipe
+from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
@@ -149,6 +154,13 @@ def by_score(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
     yield from _watched(told, corpus, out, _bands_of_score(corpus))
+
+
+def by_tree(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
+    """Warns with the leaves of a tree on the signals of the first family."""
+    family, horizon_s = corpus.families()[0], told.scenario.horizon_s
+    tree = TreeRecipe(corpus, family, horizon_s, LEAST[-1])
+    yield from _watched(told, corpus, out, tree(range(len(corpus.runs))))
 
 
 def by_curves(
@@ -290,6 +302,7 @@ def scored(
 
 LEARNED: dict[str, Way] = {
     "guard, made by hand": by_hand,
+    "guard, a tree": by_tree,
     "boosting with lags": boosting,
     "logistic with lags": logistic,
 }
@@ -406,15 +419,21 @@ def _said(early_s: NDArray[np.float64]) -> str:
     return f"{share:.2f}, {middle_s:.1f} s, {second:.2f}"
 
 
-def _ledger(
-    found: dict[str, list[Foretold]], horizon_s: float
-) -> list[tuple[str, ...]]:
-    """Returns the loss ledger: what each step detects, and what it adds or loses."""
-    allowed = ALLOWED[-1]
-    shares = [shared(early(found[way], horizon_s, allowed))[0] for way in LEDGER]
-    steps = [b - a for a, b in itertools.pairwise([shares[0], *shares])]
-    told = (f"{at:.2f} ({step:+.2f})" for at, step in zip(shares, steps, strict=True))
-    return [("loss ledger", f"at {allowed:.2f}"), *zip(LEDGER, told, strict=True)]
+def _table(found: dict[str, list[Foretold]], horizon_s: float) -> list[tuple[str, ...]]:
+    """Returns the table of all methods; the last column shows what each step of the
+    loss ledger adds or loses at the highest false-alarm rate.
+    """
+    table = [("method", *(f"at {each:.2f}" for each in ALLOWED), "step")]
+    before: float | None = None
+    for way, several in found.items():
+        times = [early(several, horizon_s, at) for at in ALLOWED]
+        share, _ = shared(times[-1])
+        in_ledger = way in LEDGER and before is not None
+        table.append(
+            (way, *map(_said, times), f"{share - before:+.2f}" if in_ledger else "-")
+        )
+        before = share
+    return table
 
 
 def main() -> None:
@@ -439,15 +458,8 @@ def main() -> None:
             for way, score in ways.items():
                 for of_run in score(told, corpus, out):
                     found[way] += of_run.values()
-        table = [("way", *(f"at {each:.2f}" for each in ALLOWED))]
-        for way, several in found.items():
-            times = [early(several, told.scenario.horizon_s, at) for at in ALLOWED]
-            table.append((way, *map(_said, times)))
-        for line in aligned(table):
+        for line in aligned(_table(found, told.scenario.horizon_s)):
             print(line)
-        if not options.way:
-            for line in aligned(_ledger(found, told.scenario.horizon_s)):
-                print(line)
 
 
 if __name__ == "__main__":

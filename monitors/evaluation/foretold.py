@@ -29,8 +29,8 @@ Bools = NDArray[np.bool_]
 
 
 ENOUGH_S = 1.5
-"""The lead time from which a warning has its full value, in seconds. A warning at the
-last moment has half that value, because the violation can then only be mitigated.
+"""The lead time from which a warning has its full value, in seconds. A shorter lead
+time has a proportional value: at the last moment, little can be done.
 """
 
 
@@ -186,7 +186,7 @@ def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """The value of the warnings of each violation, averaged over the allowed
     false-alarm rates.
     """
-    told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
+    told = np.nan_to_num(np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
     return worth
 

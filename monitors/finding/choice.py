@@ -9,7 +9,6 @@ abstraction that suits one law may be useless for another.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -44,14 +43,6 @@ ALLOWED = (0.02, 0.05, 0.10)
 """The false-alarm rates over which the value of warnings is averaged. A threshold that
 guarantees the highest rate has a lower observed rate, especially with few clean runs,
 so lower rates are included.
-"""
-
-WORSE = 0.02
-"""Candidates tie if their values differ by at most this, which may be due to chance."""
-
-SOONER_S = 0.2
-"""Candidates tie if their mean lead times over all violations differ by at most this,
-in s.
 """
 
 LOW = 0.3
@@ -98,40 +89,12 @@ class Evidence:
         return {law: shared(each)[1] for law, each in self.early_s.items()}
 
     @property
-    def gained_s(self) -> float:
-        """The mean lead time over all violations in s, 0 without a warning; averaged
-        over laws.
-        """
-        return _mean(
-            {
-                law: float(np.nan_to_num(each).mean())
-                for law, each in self.early_s.items()
-            }
-        )
-
-    @property
     def worth(self) -> float:
         """The value of the warnings, averaged over laws: 1 if all violations have an
         early warning, 0 if none has a warning.
         """
-        return sum(
-            float(worth_of(each).mean()) for each in self.early_s.values()
-        ) / max(len(self.early_s), 1)
-
-    def behind(self, other: Evidence) -> tuple[float, float]:
-        """How much less the warnings are worth than another candidate's, and the
-        standard error of the difference.
-
-        Both candidates were evaluated on the same violations, so the difference is
-        computed for each violation.
-        """
-        pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
-        less = [worth_of(its) - worth_of(mine) for its, mine in pairs]
-        apart = [float(each.var(ddof=1)) / each.size for each in less if each.size > 1]
-        count = max(len(less), 1)
-        return (
-            sum(float(each.mean()) for each in less) / count,
-            math.sqrt(sum(apart)) / count,
+        return _mean(
+            {law: float(worth_of(e).mean()) for law, e in self.early_s.items()}
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,32 +114,11 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """The candidates from best to worst.
+    """The candidates by the value of their warnings, then by skill.
 
-    Candidates tie if the difference in value may be due to chance. Ties are broken by
-    the mean lead time over all violations, then in favor of the hand-made candidate,
-    then by value and by skill. If no run keeps a law, warnings cannot be evaluated, and
-    the skill decides.
+    If no run keeps a law, warnings cannot be evaluated, and the skill decides.
     """
-    left = sorted(evidence, key=lambda each: -each.worth)
-    ordered: list[Evidence] = []
-    while left:
-        equals = [each for each in left if _as_good(each, left[0])]
-        soonest = max(each.gained_s for each in equals)
-        equals = [e for e in equals if e.gained_s >= soonest - SOONER_S]
-        best = max(equals, key=_preferred)
-        ordered.append(best)
-        left.remove(best)
-    return ordered
-
-
-def _preferred(one: Evidence) -> tuple[bool, float, float]:
-    return bool(one.early_s) and one.kind == "hand-made", one.worth, one.mean
-
-
-def _as_good(one: Evidence, best: Evidence) -> bool:
-    less, chance = one.behind(best)
-    return less <= max(WORSE, chance) + 1e-9
+    return sorted(evidence, key=lambda each: (-each.worth, -each.mean))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +229,7 @@ def choose(
     total = (hand is not None) + trees + len(looks_s)
     for kind, name, recipe in progress(todo, "abstractions tried", total):
         judged.add(kind, name, recipe)
-    evidence = best_first(sorted(judged.evidence, key=lambda each: -each.mean))
+    evidence = best_first(judged.evidence)
     recipe = judged.recipes[evidence[0].name]
     everything = range(len(corpus.runs))
     folds = len(set(corpus.folds(everything)))

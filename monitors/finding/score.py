@@ -442,4 +442,23 @@ class Scored:
             *np.quantile(clean, [*(1.0 - alarmed), 1.0]),
             *np.quantile(tops[broken], np.linspace(0.0, 1.0, half + 2)[1:-1]),
         )
-        return sorted({round(float(edge), 2) for edge in edges})
+        return self._rising(sorted({round(float(edge), 2) for edge in edges}))
+
+    def _rising(self, edges: list[float]) -> list[float]:
+        """Removes edges above which violations follow less often beyond chance.
+
+        Each run counts once per band, when it first reaches the band.
+        """
+        while edges:
+            band = np.searchsorted(edges, self.outside, side="right")
+            key = self.run * (len(edges) + 1) + band
+            first = np.unique(key, return_index=True)[1]
+            runs = np.bincount(band[first], minlength=len(edges) + 1) + 1e-9
+            share = np.bincount(band[first], self.doomed[first], len(runs)) / runs
+            both = np.convolve(share * runs, [1, 1], "valid") / (runs[1:] + runs[:-1])
+            chance = np.sqrt(both * (1 - both) * (1 / runs[1:] + 1 / runs[:-1]))
+            fall = (share[:-1] - share[1:]) - chance
+            if fall.max() <= 0:
+                break
+            edges = np.delete(edges, fall.argmax()).tolist()
+        return edges

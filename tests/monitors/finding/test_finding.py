@@ -266,6 +266,21 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     assert np.bincount(highest).max() <= (9 if room == 27 else 20)
 
 
+@pytest.mark.parametrize("falls", [True, False])
+def test_bands_above_which_violations_are_rarer_are_merged(falls: bool) -> None:
+    """The runs with the highest scores keep the law, or break it like the next."""
+    luck = np.random.default_rng(4)
+    top = np.repeat([0.0, 4.0, 6.0], 60)
+    outside = luck.random((180, 20)) + np.linspace(0.0, 1.0, 20) * top[:, None]
+    doomed = outside >= 4.0
+    doomed[120:] &= not falls
+    run = np.repeat(np.arange(180), 20)
+    scored = Scored("danger", None, (), outside.ravel(), run, doomed.ravel())  # type: ignore[arg-type]
+    edges = scored.edges(27)
+    assert any(3.5 < edge < 4.5 for edge in edges)
+    assert any(4.6 < edge < 6.5 for edge in edges) == (not falls)
+
+
 def test_the_score_of_each_law_has_a_name_of_its_own() -> None:
     texts = ["always speed <= 60", "ram := always not collision", "always speed <= 50"]
     laws = [law for text in texts for law in find_laws(text)]

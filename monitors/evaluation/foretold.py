@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-ENOUGH_S = 1.5
+ENOUGH_S = 1.0
 """The lead time from which a warning has its full value, in seconds. A shorter lead
 time has a proportional value: at the last moment, little can be done.
 """

@@ -332,11 +332,15 @@ def tried(kind: Any, name: str, skill: float = 0.5, **early_s: Any) -> Evidence:
     [
         (told(30, 40), told(40, 40), "scored"),
         (told(40, 40), told(39, 40), "hand-made"),
-        (told(40, 40), told(39, 40, early_s=1.4), "scored"),  # it comes earlier
-        (told(40, 40, early_s=1.5), told(39, 40, early_s=9.0), "hand-made"),
-        (told(40, 40, early_s=0.3), told(10, 40, early_s=1.5), "scored"),
-        (told(9, 40, early_s=1.5), told(40, 40, early_s=0.3), "hand-made"),
-        (told(40, 40, early_s=1.5), told(40, 40, early_s=2.0), "scored"),  # its skill
+        (told(40, 40), told(40, 40, early_s=1.4), "scored"),  # its skill
+        (told(40, 40), told(39, 40, early_s=9.0), "hand-made"),
+        (told(40, 40, early_s=0.3), told(13, 40), "scored"),
+        (told(13, 40), told(40, 40, early_s=0.3), "hand-made"),
+        (
+            told(40, 40, early_s=0.5),
+            told(39, 40, early_s=0.6),
+            "scored",
+        ),  # it is earlier
     ],
 )
 def test_a_short_lead_time_has_a_proportional_value(

@@ -14,7 +14,8 @@ finding thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 
-The tables of the page come from the table that this command prints with `--only`:
+Methods whose figures are already in `--out` are not measured again. The tables of the
+page come from the table that this command prints with `--only`:
 
     python docs/tables.py recordings-hundred-car -- \
         python benchmarks/recordings.py FOLDER --only hundred_car
@@ -28,14 +29,14 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from driving import drive
 from numpy.typing import NDArray
-from run import aligned
+from run import aligned, stored
 
 from forewarn.abstractions.expression.tree import Compare, Number
 from forewarn.abstractions.trace import Kept
@@ -143,7 +144,7 @@ def by_choice(
     yield from _watched(told, corpus, out, choice.found)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=FOLDS)
 def _bands_of_score(corpus: Corpus) -> Found:
     """Finds the bands of a hazard score, even if they would not be selected."""
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
@@ -419,21 +420,38 @@ def _said(early_s: NDArray[np.float64]) -> str:
     return f"{share:.2f}, {middle_s:.1f} s, {second:.2f}"
 
 
-def _table(found: dict[str, list[Foretold]], horizon_s: float) -> list[tuple[str, ...]]:
-    """Returns the table of all methods; the last column shows what each step of the
-    loss ledger adds or loses at the highest false-alarm rate.
+@cache
+def _folds(folder: Path, name: str) -> tuple[Recordings, list[tuple[Corpus, Any]]]:
+    """Returns the recordings, and for each fold the training data and held-out runs."""
+    told = read(folder / f"{name}.tar.xz", SETS[name])
+    return told, [(told.corpus(others), out) for others, out in told.shares()]
+
+
+def _figures(folder: Path, name: str, way: str) -> dict[str, Any]:
+    """Returns the cells of a method's row, and the fraction of violations detected at
+    the highest false-alarm rate.
     """
-    table = [("method", *(f"at {each:.2f}" for each in ALLOWED), "step")]
+    told, folds = _folds(folder, name)
+    found: list[Foretold] = []
+    for corpus, out in folds:
+        for of_run in WAYS[way](told, corpus, out):
+            found += of_run.values()
+    times = [early(found, told.scenario.horizon_s, at) for at in ALLOWED]
+    return {"cells": [*map(_said, times)], "detected": shared(times[-1])[0]}
+
+
+def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yields the lines of the table; the last column shows what each step of the loss
+    ledger adds or loses at the highest false-alarm rate.
+    """
+    yield ("method", *(f"at {each:.2f}" for each in ALLOWED), "step")
     before: float | None = None
-    for way, several in found.items():
-        times = [early(several, horizon_s, at) for at in ALLOWED]
-        share, _ = shared(times[-1])
-        in_ledger = way in LEDGER and before is not None
-        table.append(
-            (way, *map(_said, times), f"{share - before:+.2f}" if in_ledger else "-")
-        )
-        before = share
-    return table
+    for way, found in figures.items():
+        step = "-"
+        if way in LEDGER and before is not None:
+            step = f"{found['detected'] - before:+.2f}"
+        yield (way, *found["cells"], step)
+        before = found["detected"]
 
 
 def main() -> None:
@@ -443,22 +461,17 @@ def main() -> None:
         "--only", choices=SETS, help=("measure only one of the archives")
     )
     parser.add_argument("--way", choices=WAYS, help="measure only one method")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/recordings"),
+        help="folder for figures; methods that are there are not measured again",
+    )  # fmt: skip
     options = parser.parse_args()
-    ways = {options.way: WAYS[options.way]} if options.way else WAYS
+    ways = [options.way] if options.way else list(WAYS)
     for name in [options.only] if options.only else SETS:
-        told = read(options.folder / f"{name}.tar.xz", SETS[name])
-        runs, groups = len(told.runs), len(set(told.group))
-        print(
-            f"{name}: {runs} runs of {groups}; violations warned of in time, the median"
-            " lead, and those at least 1 s ahead"
-        )
-        found: dict[str, list[Foretold]] = {way: [] for way in ways}
-        for others, out in told.shares():
-            corpus = told.corpus(others)
-            for way, score in ways.items():
-                for of_run in score(told, corpus, out):
-                    found[way] += of_run.values()
-        for line in aligned(_table(found, told.scenario.horizon_s)):
+        measure = partial(_figures, options.folder, name)
+        found = stored(options.out / name, ways, measure)
+        print(name)
+        for line in aligned(_table(dict(zip(ways, found, strict=True)))):
             print(line)
 
 

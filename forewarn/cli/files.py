@@ -74,9 +74,9 @@ def convert(
 def import_(file: File, /, *, out: File) -> None:
     """Import a chain from another tool.
 
-    The format is detected from the content: the PRISM language (which needs the extra
-    storm), explicit files of PRISM or Storm (give the .tra file; .lab and .sta must be
-    next to it), Storm DRN, UMB, ProbGuard's model.json, or Forewarn's own JSON.
+    The format is detected from the content: the PRISM language and UMB (which need the
+    extra storm), explicit files of PRISM or Storm (give the .tra file; .lab and .sta
+    must be next to it), Storm DRN, ProbGuard's model.json, or Forewarn's own JSON.
 
     Args:
         out: Write the model to this file.
@@ -120,8 +120,9 @@ def export(
 
     Args:
         format_: For a model: prism (PRISM language), drn (Storm), csv (one transition
-            per line) or umb (binary archive for PRISM and Storm). For a run record:
-            mcap (for Foxglove) or csv (one frame per line).
+            per line) or umb (binary archive for PRISM and Storm, with doubles and
+            labels only; needs the extra storm). For a run record: mcap (for Foxglove)
+            or csv (one frame per line).
         of: For a file with several models: export the model for this law.
         law: Export the product of the chain and the monitor of this law, with the
             labels `violated` and `pending`.

@@ -44,7 +44,7 @@ def told(*arguments: object) -> dict[str, Any]:
         "kettle.drn",
         "kettle.tra",
         "kettle.json",
-        pytest.param("kettle.umb", marks=pytest.mark.needs("umbi")),
+        pytest.param("kettle.umb", marks=pytest.mark.needs("stormpy")),
     ],
 )
 def test_every_format_becomes_the_same_model(name: str, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ SYSTEM = {"#states": 1, "#branches": 1, "time": "discrete", "#players": 0}
         {"transition-system": SYSTEM, "model-data": {"name": {"a": 1}}},
     ],
 )
-@pytest.mark.needs("umbi")
+@pytest.mark.needs("stormpy")
 def test_a_umb_file_that_says_nonsense_is_bad_input(
     index: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -131,13 +131,15 @@ def test_text_goes_to_standard_output(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["prism", pytest.param("umb", marks=pytest.mark.needs("umbi"))]
+    "kind", ["prism", pytest.param("umb", marks=pytest.mark.needs("stormpy"))]
 )
 def test_files_are_written(kind: str, tmp_path: Path) -> None:
     out = tmp_path / f"m.{kind}"
     found = told("export", GOLDEN / "kettle.drn", "--format", kind, "--out", out)
     assert found["files"] == [str(out)]
-    assert load_model(out).chain.exact == load_model(GOLDEN / "kettle.json").chain.exact
+    chain, wanted = load_model(out).chain, load_model(GOLDEN / "kettle.json").chain
+    assert (chain.dense() == wanted.dense()).all()
+    assert chain.exact == (wanted.exact if kind == "prism" else None)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_output_keeps_the_umask_and_a_files_own_mode(
     name: str, desk: Path, mask: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name.endswith(".umb"):
-        pytest.importorskip("umbi")
+        pytest.importorskip("stormpy")
     monkeypatch.chdir(desk)
     invoke(*WRITERS[name], name)
     assert mode(desk / name) == 0o666 & ~mask
@@ -96,7 +96,7 @@ def test_on_a_full_disk_the_old_file_stays(
     name: str, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name.endswith(".umb"):
-        pytest.importorskip("umbi")
+        pytest.importorskip("stormpy")
     monkeypatch.chdir(desk)
     out = desk / name
     out.write_text("as it was")

@@ -380,5 +380,3 @@ READERS = [
     _reader("formula", "", _formula),
     _reader("property", "", _property),
 ]
-if "umb" in valid.seeds():
-    READERS.append(_reader("umb", ".umb", _model))

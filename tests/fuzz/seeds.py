@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import tempfile
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,6 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.files import chain_as_text
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.formats.umb import write_umb
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
@@ -179,12 +175,6 @@ def explicit(suffix: str = ".tra") -> bytes:
     """A transition file, or the labels or states that stand beside it."""
     golden = Path(__file__).parents[1] / "golden" / "chains" / "kettle.tra"
     return golden.with_suffix(suffix).read_bytes()
-
-
-def _umb() -> bytes:
-    out = io.BytesIO()
-    write_umb(chain(), out)
-    return out.getvalue()
 
 
 def _probguard() -> bytes:
@@ -401,7 +391,4 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
             b'P<0.1 [ G<=4 ("a" & !"unsafe") ] <=> P>0.5 [ X true ]',
         ),
     }  # fmt: skip
-    if find_spec("umbi") is not None:
-        # Unpacked too: behind a checksum few mutations would reach the reader.
-        found["umb"] = (gzip.decompress(_umb()), _umb())
     return found

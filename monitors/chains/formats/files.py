@@ -28,10 +28,9 @@ from forewarn.monitors.chains.chain import (
     Chain,
     check_size,
 )
-from forewarn.monitors.chains.formats import drn, explicit, own, prism, umb
+from forewarn.monitors.chains.formats import drn, explicit, own, prism, storm
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.chains.formats.prism import write_prism
-from forewarn.monitors.chains.formats.umb import write_umb
 from forewarn.monitors.chains.model import Model
 
 READ = (
@@ -64,8 +63,8 @@ def read_models(path: Path) -> tuple[Model, ...]:
 def _read(path: Path) -> tuple[Model, ...]:
     source = str(path)
     data = read_bytes(path)
-    if umb.recognises(data):
-        return (Model(chain=umb.read_umb(data, source)),)
+    if storm.is_umb(data):
+        return (Model(chain=storm.read_umb(data, source)),)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -148,7 +147,7 @@ def write_chain(chain: Chain, kind: str, path: Path) -> None:
     """Writes the chain completely or not at all."""
     if kind == "umb":
         with atomic_bytes(path) as raw:
-            write_umb(chain, raw)
+            raw.write(storm.umb_of(chain))
         return
     with atomic_text(path) as text:
         TEXT_FORMATS[kind](chain, text)

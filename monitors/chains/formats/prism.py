@@ -9,19 +9,11 @@ only states reachable from the initial state are included.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidModel, MissingDependency, TooLarge
-from forewarn.abstractions.files import read_text
-from forewarn.abstractions.limits import STORM_BYTES, STORM_SECONDS
 from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.drn import read_drn
 from forewarn.monitors.chains.formats.rows import (
@@ -29,6 +21,7 @@ from forewarn.monitors.chains.formats.rows import (
     printable,
     valuation_texts,
 )
+from forewarn.monitors.chains.formats.storm import run_storm
 
 _HEAD = re.compile(
     r"^\s*(?:dtmc|probabilistic|ctmc|mdp|nondeterministic|stochastic|pta|pomdp|smg"
@@ -44,19 +37,11 @@ _RENAMED = re.compile(
 )
 _INIT = re.compile(r"\binit\b((?:(?!\bendinit\b|;).)*)\bendinit\b", re.DOTALL)
 _WHOLE = re.compile(r"\s*-?\d{1,18}\s*", re.ASCII)
-_STORM_SAYS = re.compile(
-    r"^(?:ERROR \([^)]*\)|\w*Error|\w*Exception): *(.*)", re.MULTILINE
-)
 _START = "forewarn_initial_state"
 _STARTS = re.compile(r"^(state .*?) init\b", re.MULTILINE)
 
-_CHILD = r"""
-import re, resource, sys
-source, target, size, seconds = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
-resource.setrlimit(resource.RLIMIT_AS, (size, size))
-resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-import stormpy
-from stormpy import io
+_BUILD = r"""
+import re
 with open(source) as file:
     text = file.read()
 options = stormpy.BuilderOptions()
@@ -157,7 +142,7 @@ def read_prism(text: str, source: str = "") -> Chain:
     alone = found[0] if len(declared) == 1 and found[0][2] else None
     if alone is not None:
         plain = _from_every_value(plain, alone, source)
-    built = _built(plain, source)
+    built = run_storm(_BUILD, plain.encode(), "the PRISM language", source).decode()
     if alone is not None:
         built = _STARTS.sub(r"\1", built).replace(f" {_START}", " init")
     return _sorted(read_drn(built, source), declared)
@@ -188,38 +173,6 @@ def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
     if block := _INIT.search(text):
         start, text = block[1], text[: block.start()] + text[block.end() :]
     return f'{text}\ninit true endinit\nlabel "{_START}" = {start};\n'
-
-
-def _built(text: str, source: str) -> str:
-    """Builds the chain with Storm, in a process with time and memory limits, and
-    returns it as DRN text.
-    """
-    if find_spec("stormpy") is None:
-        raise MissingDependency("the PRISM language", "storm")
-    with tempfile.TemporaryDirectory() as folder:
-        model, found = Path(folder) / "model.prism", Path(folder) / "model.drn"
-        model.write_text(text, encoding="utf-8")
-        limits = map(str, (STORM_BYTES, STORM_SECONDS))
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-I", "-c", _CHILD, model, found, *limits],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode < 0 or "MemoryError" in done.stderr:
-            raise TooLarge(
-                f"Storm needs more than {STORM_SECONDS} s or {STORM_BYTES >> 20} "
-                "MB to build the model",
-                source=source,
-                mend="build the model with Storm yourself, and use its DRN file",
-            )
-        if done.returncode:
-            told = _STORM_SAYS.findall(done.stdout + "\n" + done.stderr)
-            problem = next(filter(None, told), "not valid PRISM language")
-            raise InvalidModel(f"Storm rejects the model: {problem}", source=source)
-        return read_text(found)
 
 
 def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:

@@ -20,7 +20,6 @@ KETTLE = [
     {0: Fraction(1, 3), 2: Fraction(2, 3)},
     {3: Fraction(1)},
 ]
-umbi = pytest.mark.needs("umbi")
 everywhere = pytest.mark.parametrize(
     "name",
     [
@@ -30,7 +29,7 @@ everywhere = pytest.mark.parametrize(
         "kettle.json",
         "kettle.model.json",
         "storm.tra",
-        pytest.param("kettle.umb", marks=umbi),
+        pytest.param("kettle.umb", marks=pytest.mark.needs("stormpy")),
     ],
 )
 

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidModel, MissingDependency, TooLarge
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats import prism
+from forewarn.monitors.chains.formats import storm
 from forewarn.monitors.chains.formats.prism import (
     identifiers,
     is_prism,
@@ -147,7 +147,7 @@ def test_a_range_of_ten_million_is_refused_before_it_is_built() -> None:
 def test_what_would_take_storm_minutes_is_stopped(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prism, "STORM_SECONDS", 1)
+    monkeypatch.setattr(storm, "STORM_SECONDS", 1)
     with pytest.raises(TooLarge, match="more than 1 s or 600 MB"):
         read_prism(text, "m.pm")
 
@@ -177,7 +177,7 @@ def test_numbers_that_fit_are_read() -> None:
 
 
 def test_without_storm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prism, "find_spec", lambda name: None)
+    monkeypatch.setattr(storm, "find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"forewarn\[storm\]"):
         read_prism(module("s : [0..1];"))
 

@@ -82,8 +82,7 @@ class Computed:
             raise click.UsageError("--within requires --law")
         if asked.law and (self.exact or self.engine != "builtin"):
             raise click.UsageError(
-                "--exact and --engine work only with --prop; for a law, export it with "
-                'forewarn export --law, and check the label "violated"'
+                "--exact and --engine work only with --prop, not with --law"
             )
         if self.closed_support and not self.intervals:
             raise click.UsageError("--closed-support requires --intervals")

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import click
 
-from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     File,
     FolderPlace,
@@ -107,8 +106,6 @@ def export(
     *,
     format_: Literal["prism", "drn", "csv", "umb", "mcap"],
     of: Annotated[str | None, "LAW"] = None,
-    law: Annotated[str | None, "NAME_OR_FORMULA"] = None,
-    define: tuple[Annotated[str, "NAME=FORMULA"], ...] = (),
     out: File | None = None,
 ) -> None:
     """Export a model or a run record for another tool.
@@ -124,10 +121,6 @@ def export(
             labels only; needs the extra storm). For a run record: mcap (for Foxglove)
             or csv (one frame per line).
         of: For a file with several models: export the model for this law.
-        law: Export the product of the chain and the monitor of this law, with the
-            labels `violated` and `pending`.
-        define: Definition of a label for --law, such as 'bad=s=3|s=7', which is
-            exported too; may be repeated.
         out: Write to this file. Default: standard output for text; a file next to the
             record for runs.
     """
@@ -140,24 +133,19 @@ def export(
         write_chain,
     )
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.checking.exporting import exported
     from forewarn.monitors.guarding.record import FORMAT
     from forewarn.monitors.risk.evidence import (
         model_for,
     )
 
     if first_line(model).startswith(f'{{"format":"{FORMAT}"'):
-        if law is not None or define:
-            raise click.UsageError("--law and --define apply only to models")
         _export_run(model, format_, out)
         return
     if format_ == "mcap":
         raise click.UsageError(
             f"--format mcap applies only to run records, and {model} is not one"
         )
-    one = model_for(load_models(model), of or law, str(model))
-    with naming("--law"):
-        chain = exported(one, law, define)
+    chain = model_for(load_models(model), of, str(model)).chain
     if out is None:
         if format_ not in TEXT_FORMATS:
             raise click.UsageError(f"--format {format_} requires --out")

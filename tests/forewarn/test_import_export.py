@@ -9,7 +9,6 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -19,8 +18,6 @@ from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
-LAW = "always(hot -> eventually[0, 2 steps] cold)"
-COLD = ["--define", "cold=s=0"]
 
 
 def forewarn(*arguments: object) -> Result:
@@ -146,12 +143,6 @@ def test_files_are_written(kind: str, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--format", "umb"], "--format umb requires --out"),
-        (
-            ["--format", "prism", "--law", "51"],
-            "several laws have the name 51: choose one of 51_",
-        ),
-        (["--format", "prism", "--law", LAW], "cold"),
-        (["--format", "prism", "--define", "cold=s=9"], "--define"),
         (["--format", "jani"], "jani"),
     ],
 )
@@ -159,79 +150,3 @@ def test_bad_input_is_one_line_and_status_two(arguments: list[str], said: str) -
     done = forewarn("export", GOLDEN / "kettle.json", *arguments)
     assert done.exit_code == 2
     assert said in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_definitions_become_labels() -> None:
-    done = forewarn("export", GOLDEN / "kettle.json", "--format", "prism", "--define",
-                    "safe=s=0|s=1|s=2")  # fmt: skip
-    assert 'label "safe" = (s>=0 & s<=2);' in done.stdout
-
-
-# the product with a law
-
-
-@pytest.fixture
-def product(tmp_path: Path) -> Chain:
-    out = tmp_path / "p.prism"
-    told("export", GOLDEN / "kettle.json", "--format", "prism", "--law", LAW, *COLD,
-         "--out", out)  # fmt: skip
-    return load_model(out).chain
-
-
-def test_the_product_has_the_states_of_both(product: Chain) -> None:
-    assert set(product.variables) == {"s", "q"}
-    assert product.states[product.initial or 0] == "s=0,q=0"
-    assert set(product.labels) == {"hot", "dry", "cold", "pending", "violated"}
-    violated = product.labels["violated"]
-    assert violated and all(set(product.row(i)) <= violated for i in violated)
-    hot = {i for i in range(product.n) if product.variables["s"][i] == 2}
-    assert product.labels["hot"] == hot
-
-
-def test_the_product_reaches_violation_as_check_says(product: Chain) -> None:
-    answer = told("check", GOLDEN / "kettle.json", "--law", LAW, *COLD, "--from", "all")
-    # Reaching the absorbing set of violated states, by plain iteration.
-    bad = np.zeros(product.n)
-    bad[list(product.labels["violated"])] = 1.0
-    values, matrix = bad, product.dense()
-    for _ in range(2000):
-        values = np.maximum(bad, matrix @ values)
-    assert values[product.initial or 0] == pytest.approx(
-        answer["values"]["0"]["idle"], abs=1e-12
-    )
-
-
-@pytest.mark.needs("stormpy")
-@pytest.mark.parametrize("kind", ["prism", "drn"])
-def test_storm_says_the_same_of_the_product(kind: str, tmp_path: Path) -> None:
-    import stormpy
-
-    out = tmp_path / f"p.{kind}"
-    told("export", GOLDEN / "kettle.json", "--format", kind, "--law", LAW, *COLD,
-         "--out", out)  # fmt: skip
-    formula = 'P=? [F<=20 "violated"]'
-    if kind == "drn":
-        (prop,) = stormpy.parse_properties(formula)
-        model = stormpy.build_model_from_drn(str(out))
-    else:
-        program = stormpy.parse_prism_program(str(out))
-        (prop,) = stormpy.parse_properties(formula, program)
-        model = stormpy.build_model(program, [prop])
-    result = stormpy.model_checking(model, prop)
-    answer = told("check", GOLDEN / "kettle.json", "--law", LAW, *COLD, "--within", 20)
-    (initial,) = model.initial_states
-    assert result.get_value(initial) == pytest.approx(
-        answer["values"]["0"]["idle"], abs=1e-12
-    )
-
-
-def test_the_product_of_a_learned_chain_ends(tmp_path: Path) -> None:
-    learned = tmp_path / "L.json"
-    told("learn", GOLDEN / "kettle.states", "--out", learned)
-    found = forewarn("export", learned, "--format", "prism", "--law", LAW)
-    assert found.exit_code == 0, found.output
-    # What is owed at END is decided there: END appears twice.
-    assert "// END|" in found.stdout and "// END:2|" in found.stdout
-    again = tmp_path / "p.prism"
-    again.write_text(found.stdout)
-    assert load_model(again).chain.labels["violated"]

@@ -27,9 +27,9 @@ from forewarn.monitors.checking.law_checking import (
 from forewarn.monitors.checking.properties import define
 from forewarn.monitors.checking.storm import ask_storm
 from forewarn.monitors.risk.evidence import letters_of_states
-from forewarn.monitors.risk.product import product_chain
 from tests.monitors.checking.cases import chains, labelled
 from tests.monitors.published import published
+from tests.oracles.product import product_chain
 
 LAWS = (
     "always(not a)",

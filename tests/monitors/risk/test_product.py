@@ -19,10 +19,10 @@ from forewarn.monitors.risk import product as product_module
 from forewarn.monitors.risk.product import (
     Reading,
     consistent_pairs,
-    product_chain,
     read_chain,
 )
 from forewarn.monitors.risk.tables import violation_ever, violation_within
+from tests.oracles.product import product_chain
 
 
 def law(text: str) -> Automaton:

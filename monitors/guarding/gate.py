@@ -120,7 +120,8 @@ class Gate:
         if frame.sequence < last.sequence:
             return f"frame {frame.sequence} came after frame {last.sequence}"
         if frame.time_s <= last.time_s:
-            return f"time did not go on from {last.time_s:g} s to {frame.time_s:g} s"
+            before_s, time_s = last.time_s, frame.time_s
+            return f"the time must increase, but goes from {before_s:g} to {time_s:g} s"
         return None
 
     def _leap(self, frame: Frame, now_s: float) -> str | None:

@@ -54,10 +54,10 @@ FAILED = CANNOT_JUDGE + "the guard itself failed: "
 LEFT = CANNOT_JUDGE + "its `with` block was left"
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 UNFORESEEN = "there is no prediction of what the action leads to"
-UNFIT = "what the action leads to: "
+UNFIT = "the predicted result of the action: "
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
-UNTOLD = CANNOT_JUDGE + "not told to all: "
+UNTOLD = CANNOT_JUDGE + "a listener failed: "
 """The beginning of the reason for a fallback after a listener failed."""
 
 

@@ -187,7 +187,9 @@ class Watch:
         """Remarks about the last frame."""
         notes = [part.unseen(part.bits) for part in self.parts if part.unknown]
         if self.lost:
-            notes.append("a frame was lost: what the laws ask for is not known yet")
+            notes.append(
+                "a frame was lost, so it is not known yet which obligations are pending"
+            )
         return tuple(notes)
 
 

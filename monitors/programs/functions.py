@@ -107,17 +107,17 @@ class Toolbox:
 def check_access(allowed: Value, needed: Value) -> Value:
     """Returns whether any needed column is not allowed, and the missing columns by
     database. Both arguments map databases to their columns."""
-    may = {plain(k): v for k, v in mapping_of(allowed, "what is allowed").items()}
+    may = {plain(k): v for k, v in mapping_of(allowed, "`allowed`").items()}
     known: dict[str, set[str]] = {}
     missing: dict[str, Value] = {}
-    for database, columns in mapping_of(needed, "what is needed").items():
-        wanted = names_of(columns, f"what is needed of {database}")
+    for database, columns in mapping_of(needed, "`needed`").items():
+        wanted = names_of(columns, f"`needed` of {database}")
         name = plain(database)
         if name not in may:
             missing[database] = tuple(wanted)
             continue
         if name not in known:
-            granted = names_of(may[name], f"what is allowed of {database}")
+            granted = names_of(may[name], f"`allowed` of {database}")
             known[name] = set(map(plain, granted))
         if lacking := tuple(c for c in wanted if plain(c) not in known[name]):
             missing[database] = lacking

@@ -361,7 +361,9 @@ class GuardedLoop:
             return self._foresee(proposal)
         except Exception as error:
             # Without a predicted frame, the guard uses its fallback.
-            logging.getLogger(LOGGER).warning("nothing is foreseen: %s", said(error))
+            logging.getLogger(LOGGER).warning(
+                "the result of an action could not be predicted: %s", said(error)
+            )
             return None
 
     def _forbids(self, action: Action | None) -> str:

@@ -27,7 +27,7 @@ from tests.monitors.guarding.test_guard import (
     model,
 )
 
-LOST = "a frame was lost: what the laws ask for is not known yet"
+LOST = "a frame was lost, so it is not known yet which obligations are pending"
 SPEEDS = {"speed": 80.0}
 """Breaks the law SPEEDING."""
 

@@ -504,7 +504,7 @@ def test_a_failing_observer_comes_out_again(tmp_path: Path) -> None:
         guard.break_off()
         guard.review(FRAMES[4])
     reasons = [line["decision"]["reason"] for line in lines_of(path)[1:-1]]
-    assert reasons[2].endswith("not told to all: OSError: the line is dead")
+    assert reasons[2].endswith("a listener failed: OSError: the line is dead")
     assert reasons[4].endswith("an earlier review was broken off")
     assert replay(path) == (5, None)
 

@@ -39,9 +39,9 @@ from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, acting, load_policy
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Judge
-from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.recorded import kept_runs
+from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
 from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import (
     campaign,

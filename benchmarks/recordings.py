@@ -49,9 +49,9 @@ from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
-from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import prolonged
 from forewarn.scenarios.measuring.recorded import kept_runs
+from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario

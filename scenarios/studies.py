@@ -26,14 +26,11 @@ from forewarn.monitors.evaluation.figures import CONFIDENCE
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.scenarios.measuring.measure import (
-    Measurement,
-    refuse_trained,
-    unknown_seeds,
-)
+from forewarn.scenarios.measuring.measure import Measurement
 from forewarn.scenarios.measuring.measure import Wish as ToMeasure
 from forewarn.scenarios.measuring.measure import measure as measured
 from forewarn.scenarios.measuring.recorded import training_runs
+from forewarn.scenarios.measuring.seeds import refuse_trained, unknown_seeds
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.series import learns

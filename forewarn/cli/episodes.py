@@ -67,7 +67,7 @@ def sumo_world(scenario: Scenario, seed: int) -> SumoWorld:
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
     """The requested seeds; by default, seeds that the model was not learned from."""
-    from forewarn.scenarios.measuring.measure import unknown_seeds
+    from forewarn.scenarios.measuring.seeds import unknown_seeds
 
     given = given_options()
     seed = first if "seed" in given else None

@@ -142,8 +142,10 @@ def measure(
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.policy import write_policy
     from forewarn.scenarios.measuring.branching import branched
-    from forewarn.scenarios.measuring.measure import BASELINES, Wish, refuse_trained
+    from forewarn.scenarios.measuring.measure import Wish
     from forewarn.scenarios.measuring.measure import measure as measured
+    from forewarn.scenarios.measuring.paper_table import BASELINES
+    from forewarn.scenarios.measuring.seeds import refuse_trained
     from forewarn.scenarios.report.sources import MEASUREMENT
     from forewarn.scenarios.running.campaign import recordings
     from forewarn.scenarios.schema import is_family
@@ -278,16 +280,13 @@ def _on_file(
 ) -> Measurement:
     from forewarn.monitors.chains.model import load_models
     from forewarn.plugins.loop.guarding import Guarding
-    from forewarn.scenarios.measuring.measure import (
-        EpisodeRisks,
-        judge_runs,
-        refuse_trained,
-    )
+    from forewarn.scenarios.measuring.measure import EpisodeRisks, judge_runs
     from forewarn.scenarios.measuring.recorded import (
         Spectator,
         look_at_all,
         recorded_runs,
     )
+    from forewarn.scenarios.measuring.seeds import refuse_trained
 
     models = load_models(wish.model)
     policy = replace(wish.policy, shadow=True)

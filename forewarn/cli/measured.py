@@ -122,7 +122,7 @@ def _trade_off(
 
 
 def _paper_table(found: Measurement) -> Iterator[Shown]:
-    from forewarn.scenarios.measuring.measure import hidden
+    from forewarn.scenarios.measuring.paper_table import hidden
     from forewarn.scenarios.measuring.shown import Table, seconds
 
     yield (

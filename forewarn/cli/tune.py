@@ -336,7 +336,7 @@ def _wanted(
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.evaluation.figures import runs_for
-    from forewarn.scenarios.measuring.measure import trained_seeds
+    from forewarn.scenarios.measuring.seeds import trained_seeds
     from forewarn.scenarios.training.certifying import Wanted
 
     assert stepping.at_most is not None  # noqa: S101

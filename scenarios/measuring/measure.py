@@ -9,12 +9,6 @@ The Brier score compares, frame by frame up to the first violation, the guard's 
 within H with the outcome: 1 if an obligation that is pending, or arises within the next
 H seconds, goes unmet; 0 otherwise. Frames without a risk are left out; their number is
 reported.
-
-`paper_table` builds a table in the form of the paper's Table 1, and `hidden` describes
-what that form omits. The columns are the mean and maximum lead time to the violation,
-for P_safe below 0.3, 0.5 and 0.7 (risks above 0.7, 0.5 and 0.3) and for REDriver's
-robustness below 0.4, 0.8 and 1.2. Any warning before the violation counts, even after
-the trigger or at the first frame, and clean runs are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +24,6 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.evaluation.branched import Band, by_law
 from forewarn.monitors.evaluation.figures import Promise, bootstrap
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
@@ -39,7 +32,6 @@ from forewarn.monitors.evaluation.warned import (
     Broken,
     Scored,
     Warned,
-    WarnedRun,
     came_true,
     trade_off,
     warned_at,
@@ -54,8 +46,14 @@ from forewarn.scenarios.measuring.late import (
     refuse_unrepeatable,
 )
 from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.paper_table import (
+    BASELINES,
+    RISKS,
+    Cell,
+    paper_table,
+)
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
-from forewarn.scenarios.running.campaign import campaign, jobs, recordings
+from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
@@ -232,98 +230,6 @@ class Measurement(Plotted):
         axes.set_ylim(-0.02, 1.02)
 
 
-BASELINES = ("paper", "redriver")
-"""The baselines in the paper's table; the guard has rows too."""
-
-RISKS = (0.7, 0.5, 0.3)
-
-_FIRST_S = 0.15  # an earlier alarm counts as raised at the first frame
-
-
-Cell = Mapping[str, Any]
-"""One cell of the paper's table: a method at a threshold, as JSON."""
-
-
-def cell(way: str, law: str, threshold: str, warned: Warned) -> dict[str, Any]:
-    """Computes one cell of the paper's table, with the figures that the table omits.
-
-    It counts the runs that were warned before the violation: `at_or_after_trigger`
-    those whose first alarm came at the trigger or later, and `at_first_frame` those
-    whose alarm came at once.
-    """
-    early = [run for run in warned.violating if _ahead(run) > 0.0]
-    ahead_s = [_ahead(run) for run in early]
-    at_once = (run.alarm_s is not None and run.alarm_s < _FIRST_S for run in early)
-    return {
-        "way": way,
-        "law": law,
-        "threshold": threshold,
-        "violating": len(warned.violating),
-        "warned": len(early),
-        "mean_s": float(np.mean(ahead_s)) if early else None,
-        "max_s": max(ahead_s, default=None),
-        "at_or_after_trigger": sum(not run.detected for run in early),
-        "at_first_frame": sum(at_once),
-        "false_alarm_rate": warned.false_alarm_rate,
-    }
-
-
-def _ahead(run: WarnedRun) -> float:
-    if run.broken is None or run.alarm_s is None:
-        return 0.0
-    return run.broken.time_s - run.alarm_s
-
-
-def paper_table(
-    rows: Sequence[tuple[str, str, float, Warned]],
-) -> list[Cell]:
-    """Returns the cells of the paper's table, sorted by law, method and threshold.
-
-    Args:
-        rows: Methods with a law, a threshold and the evaluated runs.
-    """
-    return [
-        cell(way, law, _written(way, threshold), warned)
-        for way, law, threshold, warned in sorted(rows, key=_order)
-        if way == "redriver" or any(abs(threshold - risk) < 1e-9 for risk in RISKS)
-    ]
-
-
-def _order(row: tuple[str, str, float, Warned]) -> tuple[str, int, float]:
-    way, law, threshold, _ = row
-    return law, ("paper", "redriver", "guard").index(way), -threshold
-
-
-def _written(way: str, threshold: float) -> str:
-    if way == "redriver":
-        return f"robustness < {-threshold:g}"
-    return f"P_safe < {1.0 - threshold:g}"
-
-
-def hidden(cells: Sequence[Cell]) -> Iterator[str]:
-    """Yields a sentence per cell with the facts that the paper's table omits."""
-    for each in cells:
-        warned, said = each["warned"], list[str]()
-        if not warned:
-            continue
-        if (alarms := each["false_alarm_rate"]) is not None:
-            said.append(f"{alarms:.0%} of the clean runs had an alarm")
-        if blind := each["at_or_after_trigger"]:
-            said.append(
-                f"{blind} of {warned} warnings came at the trigger or after it, so"
-                " their lead time only reflects the law's deadline"
-            )
-        if at_once := each["at_first_frame"]:
-            said.append(f"{at_once} of {warned} warnings came at the first frame")
-        if missed := each["violating"] - warned:
-            said.append(
-                f"{missed} violations had no warning and are not included in the mean"
-            )
-        if said:
-            name = f"{each['way']}, {each['law']}, {each['threshold']}"
-            yield f"{name}: {'; '.join(said)}."
-
-
 Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
 
@@ -377,85 +283,6 @@ class Wish:
                 self.model, self.scenario.laws, self.training, self.policy.horizon_s
             )
         return rivals(self.baselines, self.scenario.laws, lessons, folder)
-
-
-def trained_seeds(model: Model, scenario: str) -> set[int]:
-    """Returns the seeds of the scenario's runs that were used to learn a model or tune
-    its policy.
-    """
-    facts = model.training
-    return {
-        seed
-        for entry in (*facts.get("files", ()), *facts.get("set_aside", ()))
-        if entry.get("scenario") == scenario
-        for seed in seeds_of(entry)
-    }
-
-
-def unknown_seeds(
-    model: Path,
-    scenario: Scenario,
-    seed: int | None,
-    count: int | None,
-    first: int,
-    by_default: int = 1,
-) -> range:
-    """Returns the requested seeds; by default, seeds that the model was not trained on.
-
-    For recordings, the default is every recording after the last training run.
-
-    Args:
-        model: The model's file.
-        scenario: The scenario.
-        seed: The requested first seed; None for `first`, or a higher seed if the model
-            was trained on that one.
-        count: The requested number of seeds; None for `by_default`, or for all
-            remaining recordings.
-        first: The default first seed.
-        by_default: The default number of seeds.
-    """
-    held = recordings(scenario)
-    if seed is None:
-        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
-        after = max(set().union(*known), default=-1) + 1
-        seed = after if held is not None else max(first, after)
-        if seed == held:
-            raise InvalidInput(
-                f"the model was learned from all {held} logs, so none is held out",
-                mend=(
-                    "learn from fewer logs: limit them with --episodes of `forewarn "
-                    "collect`"
-                ),
-            )
-    if count is None:  # the world reports a missing recording
-        count = by_default if held is None else max(held - seed, 1)
-    return range(seed, seed + count)
-
-
-def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
-    """Returns the seeds of the runs in one entry of a model's training facts."""
-    seeds: Sequence[int] = entry.get("seeds", ())
-    return seeds or ([entry["seed"]] if "seed" in entry else [])
-
-
-def refuse_trained(
-    model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
-) -> None:
-    """Raises an error if any of these runs was used to train the model.
-
-    Args:
-        model: The model.
-        scenario: The scenario of the runs.
-        seeds: The seeds of the runs.
-        or_else: Text to append to the suggested fix.
-    """
-    trained = trained_seeds(model, scenario)
-    if both := sorted(trained.intersection(seeds)):
-        raise InvalidInput(
-            f"the model was learned from {len(both)} of these runs, including "
-            f"seed {both[0]}",
-            mend=f"begin with --seed {max(trained) + 1}{or_else}",
-        )
 
 
 def measure(

@@ -25,7 +25,8 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.scenarios.measuring.measure import Progress, seeds_of, trained_seeds
+from forewarn.scenarios.measuring.measure import Progress
+from forewarn.scenarios.measuring.seeds import seeds_of, trained_seeds
 from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode

@@ -50,8 +50,8 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration, kept_curves
 from forewarn.monitors.risk.evidence import dealt
 from forewarn.monitors.trust.hindsight import Judge
-from forewarn.scenarios.measuring.measure import refuse_trained
 from forewarn.scenarios.measuring.recorded import applicable, kept_runs
+from forewarn.scenarios.measuring.seeds import refuse_trained
 
 WORSE = 0.02
 """Detection rates that differ by at most this much count as equal, because the

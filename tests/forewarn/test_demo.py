@@ -16,7 +16,7 @@ from forewarn.cli.printing import say
 from forewarn.monitors.chains.model import load_model
 from forewarn.scenarios.demo import tour
 from forewarn.scenarios.demo.tour import Leg
-from forewarn.scenarios.measuring.measure import trained_seeds
+from forewarn.scenarios.measuring.seeds import trained_seeds
 from forewarn.scenarios.report.runs import read_run
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with

@@ -19,7 +19,7 @@ from forewarn.cli.groups import chosen_policy
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
-from forewarn.scenarios.measuring.measure import seeds_of
+from forewarn.scenarios.measuring.seeds import seeds_of
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import runner_of
 from forewarn.scenarios.schema import shipped_scenarios

@@ -22,11 +22,10 @@ from forewarn.scenarios.measuring.measure import (
     Wish,
     judge_runs,
     measure,
-    refuse_trained,
-    trained_seeds,
 )
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.recorded import Spectator, look_at_all, recorded_runs
+from forewarn.scenarios.measuring.seeds import refuse_trained, trained_seeds
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan, runner_of

@@ -17,7 +17,7 @@ from forewarn.monitors.evaluation.warned import (
     trade_off,
     warned_at,
 )
-from forewarn.scenarios.measuring.measure import cell, hidden, paper_table
+from forewarn.scenarios.measuring.paper_table import cell, hidden, paper_table
 
 
 def run(scores: list[float], broken: tuple[float, float] | None = None) -> Scored:

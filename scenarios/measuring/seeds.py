@@ -1,0 +1,91 @@
+"""Which runs a model was trained on, and which are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.model import Model, load_models
+from forewarn.scenarios.running.campaign import recordings
+from forewarn.scenarios.schema import Scenario
+
+
+def trained_seeds(model: Model, scenario: str) -> set[int]:
+    """Returns the seeds of the scenario's runs that were used to learn a model or tune
+    its policy.
+    """
+    facts = model.training
+    return {
+        seed
+        for entry in (*facts.get("files", ()), *facts.get("set_aside", ()))
+        if entry.get("scenario") == scenario
+        for seed in seeds_of(entry)
+    }
+
+
+def unknown_seeds(
+    model: Path,
+    scenario: Scenario,
+    seed: int | None,
+    count: int | None,
+    first: int,
+    by_default: int = 1,
+) -> range:
+    """Returns the requested seeds; by default, seeds that the model was not trained on.
+
+    For recordings, the default is every recording after the last training run.
+
+    Args:
+        model: The model's file.
+        scenario: The scenario.
+        seed: The requested first seed; None for `first`, or a higher seed if the model
+            was trained on that one.
+        count: The requested number of seeds; None for `by_default`, or for all
+            remaining recordings.
+        first: The default first seed.
+        by_default: The default number of seeds.
+    """
+    held = recordings(scenario)
+    if seed is None:
+        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+        after = max(set().union(*known), default=-1) + 1
+        seed = after if held is not None else max(first, after)
+        if seed == held:
+            raise InvalidInput(
+                f"the model was learned from all {held} logs, so none is held out",
+                mend=(
+                    "learn from fewer logs: limit them with --episodes of `forewarn "
+                    "collect`"
+                ),
+            )
+    if count is None:  # the world reports a missing recording
+        count = by_default if held is None else max(held - seed, 1)
+    return range(seed, seed + count)
+
+
+def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
+    """Returns the seeds of the runs in one entry of a model's training facts."""
+    seeds: Sequence[int] = entry.get("seeds", ())
+    return seeds or ([entry["seed"]] if "seed" in entry else [])
+
+
+def refuse_trained(
+    model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
+) -> None:
+    """Raises an error if any of these runs was used to train the model.
+
+    Args:
+        model: The model.
+        scenario: The scenario of the runs.
+        seeds: The seeds of the runs.
+        or_else: Text to append to the suggested fix.
+    """
+    trained = trained_seeds(model, scenario)
+    if both := sorted(trained.intersection(seeds)):
+        raise InvalidInput(
+            f"the model was learned from {len(both)} of these runs, including "
+            f"seed {both[0]}",
+            mend=f"begin with --seed {max(trained) + 1}{or_else}",
+        )

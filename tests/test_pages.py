@@ -39,23 +39,33 @@ LEFT = {
     r" thor (harvest|replay|tasks)": "the real build, or recordings of it",
     r"s3://": "a bucket; tests/forewarn/test_storage.py has one",
     r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
-    r" measure (s3|household)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
+    r" measure household": "minutes; tests/scenarios/test_embodied.py has fewer runs",
     r" measure env-highway": "a minute; tests/plugins/highway has shorter ones",
+    r"--until rate": "hundreds of runs; tests/scenarios/test_sampling.py has fewer",
     r" metadrive-": "packages of 300 MB; tests/plugins/metadrive runs one",
-    r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
     r" virtualhome-": "tests/plugins/virtualhome/test_page.py runs that section",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
     r"[ /]crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
     r" fleet\.": "that page's own world and files",
     r"forewarn (warrant|run \S+ --model guard)": "the logs that a reader has",
-    r" rules |--rules |--cases ": "rules, labels or cases that a reader has",
+    r" rules |--rules |--cases access": "rules, labels or cases that a reader has",
     r"merge-tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
     r"drive\.csv": "tests/monitors/laws/test_laws_page.py runs these",
 }
 """Which commands are not run here, and why."""
 
-BEFORE = {"report": ["forewarn run s3 --seed 7"]}
+LONG = re.compile(
+    r" measure s3|s3 .*--episodes|collect s6|traces .*(s6|_collision)|convert"
+    r"|report measured"
+)
+"""Which commands run only in slow tests, with at most `FEW` runs."""
+FEW = 20
+
+BEFORE = {
+    "report": ["forewarn run s3 --seed 7"],
+    "columns": ["forewarn collect tiny-road --episodes 2 --format jsonl --out runs"],
+}
 """What somebody has done who comes to a page."""
 
 HOLES = re.compile(r"…|\.\.\.|<[a-z ]+>")
@@ -93,22 +103,49 @@ RUN = {
 }
 
 
+QUICK = {page: [each for each in RUN[page] if not LONG.search(each)] for page in RUN}
+
+
 @pytest.mark.needs("libsumo")
 @pytest.mark.parametrize(
-    "page", [page for page, lines in RUN.items() if lines], ids=lambda page: page.stem
+    "page", [page for page, lines in QUICK.items() if lines], ids=lambda page: page.stem
 )
 def test_its_commands_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for folder in ("examples", "scenarios"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    for line in [*BEFORE.get(page.stem, ()), *RUN[page]]:
-        words = shlex.split(line, comments=True)[1:]
+    _run(page, QUICK[page], tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("libsumo")
+@pytest.mark.parametrize(
+    "page",
+    [page for page in RUN if QUICK[page] != RUN[page]],
+    ids=lambda page: page.stem,
+)
+def test_its_longer_commands_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(page, RUN[page], tmp_path, monkeypatch)
+
+
+def _run(
+    page: Path, lines: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for name in ("examples", "scenarios"):
+        (folder / name).symlink_to(ROOT / name)
+    for line in [*BEFORE.get(page.stem, ()), *lines]:
+        few = re.sub(r"--episodes (\d+)", _few, line)
+        words = shlex.split(few, comments=True)[1:]
         known = [found for word in words for found in glob.glob(word) or [word]]
         done = CliRunner().invoke(main, known)
         assert done.exit_code in (0, 1), f"{line}\n{done.output}"
         assert not isinstance(done.exception, Exception), line
+
+
+def _few(episodes: re.Match[str]) -> str:
+    return f"--episodes {min(FEW, int(episodes[1]))}"
 
 
 GUIDES = [page for page in PAGES if page.stem not in ("README", "architecture")]

@@ -127,12 +127,19 @@ def for_scores(
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return known[0]
     name = " and ".join(family.name for family in known)
-    signals = [signal for family in known for signal in family.signals]
-    pairs = (parse_quantity(text, vocabulary) for text in file.pairs)
-    paired = [name for node in pairs for name in signals_of(node)]
-    wanted = dict.fromkeys([*signals, *paired])
+    wanted = score_signals(known, vocabulary)
     here = tuple(signal for signal in wanted if signal in runs[0].signals)
     return Family(name, here, frozenset(file.none_is_low), tuple(file.pairs))
+
+
+def score_signals(
+    known: Sequence[Family], vocabulary: Vocabulary | None
+) -> tuple[str, ...]:
+    """The signals of these families and of all pairs, without duplicates."""
+    nodes = (parse_quantity(text, vocabulary) for text in _shipped().pairs)
+    paired = [name for node in nodes for name in signals_of(node)]
+    signals = [signal for family in known for signal in family.signals]
+    return tuple(dict.fromkeys([*signals, *paired]))
 
 
 def varies(runs: Sequence[Kept], name: str) -> bool:

@@ -132,20 +132,24 @@ def warnings(rows: Sequence[Facts], horizon_s: float) -> Iterator[str]:
     earlier than the horizon.
     """
     for row in rows:
-        ahead, early = row["awt_trigger_s"]["mean"], ""
-        if ahead is not None:
-            middle = row["awt_trigger_s"]["median"]
-            early = (
-                f", {ahead:.1f} s ahead on average (median {middle:.1f} s;"
-                f" {row['second_ahead']} at least 1 s)"
-            )
         yield (
             f"{row['law']}, threshold {row['threshold']:g}: {row['detected']} of "
-            f"{row['violating']} violations were detected in time{early}; "
+            f"{row['violating']} violations were detected in time{lead_times(row)}; "
             f"{row['false_alarms']} of {row['clean']} clean runs had an alarm."
         )
         if words := warned_early(row, horizon_s):
             yield f"{row['law']}: {words}."
+
+
+def lead_times(row: Facts) -> str:
+    """Describes the lead times of a law's warnings; empty if there were none."""
+    times = row["awt_trigger_s"]
+    if times["mean"] is None:
+        return ""
+    return (
+        f", {times['mean']:.1f} s ahead on average (median {times['median']:.1f} s;"
+        f" {row['second_ahead']} at least 1 s)"
+    )
 
 
 def early(rows: Iterable[Facts], horizon_s: float | None = None) -> Iterator[str]:

@@ -23,7 +23,7 @@ from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import learn
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.finding.choice import Choice, Chosen, choose_by_law
-from forewarn.monitors.finding.corpus import Corpus, families_of
+from forewarn.monitors.finding.corpus import Corpus, families_of, score_signals
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
@@ -147,11 +147,7 @@ def train(
     """Chooses abstractions, learns models and tunes thresholds on these runs."""
     hand = scenario.abstraction
     vocabulary = hand.vocabulary
-    families = families_of(scenario.laws, vocabulary)
-    wanted = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
-    wanted += [name for family in families for name in family.signals]
-    wanted.append(_CROSSING)
-    known = kept_runs(stored, dict.fromkeys(wanted) if families else None, progress)
+    known = kept_runs(stored, signals_read(scenario), progress)
     laws = applicable(scenario.laws, known)
     period_s = hand.period_s or known[0].header.period_s
     if period_s is None:
@@ -177,6 +173,17 @@ def train(
     return settled(
         scenario, models, chosen, known, FALSE_ALARMS, base, "alert", progress
     )
+
+
+def signals_read(scenario: Scenario) -> list[str] | None:
+    """Returns the signals that training needs; None for all signals."""
+    hand = scenario.abstraction
+    families = families_of(scenario.laws, hand.vocabulary)
+    if not families:
+        return None
+    of_laws = (name for law in scenario.laws for name in law.signals)
+    scored = score_signals(families, hand.vocabulary)
+    return list(dict.fromkeys([*hand.signals, *of_laws, *scored, _CROSSING]))
 
 
 def dealt(runs: int) -> tuple[slice, slice, slice]:

@@ -27,7 +27,12 @@ from forewarn.scenarios.measuring.recorded import (
 )
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import FOLDER
-from forewarn.scenarios.training.train import ORDINARY_SEED, holds, runs_set_aside
+from forewarn.scenarios.training.train import (
+    ORDINARY_SEED,
+    holds,
+    runs_set_aside,
+    signals_read,
+)
 from tests.monitors.laws.named import load_law
 from tests.scenarios import learned
 
@@ -76,6 +81,12 @@ def forewarn(*arguments: str | Path) -> dict[str, Any]:
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def test_training_reads_the_signals_of_pairs() -> None:
+    read = signals_read(load_scenario("env-highway"))
+    assert read is not None
+    assert {"lead_speed", "nearest_speed", "nearest_distance"} <= set(read)
 
 
 @pytest.mark.needs("sklearn")

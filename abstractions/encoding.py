@@ -84,10 +84,26 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
         except KeyError as error:
             raise SignalFault(f"{error.args[0]} is missing") from None
         except (TypeError, OverflowError) as error:
-            raise SignalFault(f"a signal has the wrong type: {error}") from None
+            raise _wrong_type([name for name, *_ in scales], values, error) from None
         return states[answers]
 
     return encode
+
+
+def _wrong_type(
+    numbers: Sequence[str], values: Mapping[str, Any], error: Exception
+) -> SignalFault:
+    """The fault of a frame whose values cannot be compared.
+
+    Args:
+        numbers: The signals that must be numbers.
+        values: The values of the frame.
+        error: The error of the comparison.
+    """
+    for name in numbers:
+        if not isinstance(values[name], int | float | None):
+            return SignalFault(f"{name} is {values[name]!r:.40}, not a number")
+    return SignalFault(f"a signal has the wrong type: {error}")
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:

@@ -180,7 +180,7 @@ def mend_of(error: BaseException, path: Path) -> str:
     if isinstance(error, IsADirectoryError):
         return "give a file in this folder"
     if isinstance(error, PermissionError):
-        return "permission denied for this user"
+        return "choose another place, or ask for permission to use this one"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
         return "the file is truncated or damaged: copy it again"
     return ""
@@ -222,6 +222,48 @@ def suggest(word: str, known: Iterable[str]) -> str:
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return near_miss(word, names) or (f"there is {some}" if names else "")
+
+
+def expect(value: object, kind: type | tuple[type, ...], name: str, mend: str) -> None:
+    """Checks the type of an argument of a public function.
+
+    Args:
+        value: The argument.
+        kind: The type, or several.
+        name: The name of the parameter, for the error message.
+        mend: How to get a value of the type.
+
+    Raises:
+        InvalidInput: The argument has another type, or is the type itself.
+    """
+    if isinstance(value, kind) and not isinstance(value, type):
+        return
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    wanted = " or ".join(_IN_PLAIN.get(each) or _an(each.__name__) for each in kinds)
+    if isinstance(value, type):
+        found = f"the class {value.__name__}"
+    elif isinstance(value, _SHOWN_WHOLE) or value is None:
+        found = "nothing" if value is None else repr(value)
+    else:
+        found = _an(type(value).__name__)
+    problem = f"expected {wanted}, found {found:.80}"
+    raise InvalidInput(problem, source=name, mend=mend)
+
+
+def _an(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+_SHOWN_WHOLE = (str, int, float, list, tuple, dict)
+_IN_PLAIN: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    Path: "a path",
+    list: "a list",
+    tuple: "a tuple",
+    Mapping: "a mapping",
+}
 
 
 @contextmanager

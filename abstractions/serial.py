@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -92,9 +92,17 @@ def validated(
             if candidate["type"] == "extra_forbidden":
                 first = candidate
                 break
-        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "literal_error" and isinstance(first["input"], dict):
+            # A value that is a name or a mapping: explain what is wrong in the mapping.
+            first = max(failure.errors(), key=lambda each: len(each["loc"]))
+        place = ".".join(_keys_in(first["loc"]))
         problem, mend = _explain(first, model)
         raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+def _keys_in(path: tuple[int | str, ...]) -> Iterator[str]:
+    """The keys of a path in a file, without the types that pydantic adds for unions."""
+    return (str(part) for part in path if "[" not in str(part))
 
 
 def _check_format(
@@ -134,6 +142,9 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return f"{given!r:.60} is not {expected}", mend or f"write {expected}"
     if kind in ("value_error", "assertion_error"):
         return str(details["ctx"]["error"]), ""
+    if kind == "model_type" and (keys := _keys_at(model, details["loc"])):
+        written = ", ".join(f"{key}: …" for key in keys[:2])
+        return _said(details), f"write {details['loc'][-1]}: {{{written}}}"
     return _said(details), _written(kind, details)
 
 
@@ -190,6 +201,8 @@ def _written(kind: str, details: ErrorDetails) -> str:
         return "write only the number, in the documented unit"
     if kind in ("list_type", "tuple_type") and isinstance(given, dict):
         return "begin each entry with a dash"
+    if kind == "dict_type" and details["loc"]:
+        return f"write {details['loc'][-1]}: {{key: value}}"
     return ""
 
 

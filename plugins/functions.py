@@ -37,10 +37,15 @@ def found(place: str) -> Callable[..., Any]:
             f"there is no file {module!r:.200}, which should define {name}",
             mend=mend_of(error, path),
         ) from None
-    except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
+    except Exception as error:  # the user's file may raise any exception
+        own = said_where(error)
+        mend = "write package.module:name, or $here/file.py:name"
+        if isinstance(error, ModuleNotFoundError) and own:
+            mend = "install the package that contains it"
+        elif own or isinstance(error, SyntaxError):
+            mend = ""
         raise InvalidInput(
-            f"cannot load the function {place!r:.200}: {error}",
-            mend="write package.module:name, or $here/file.py:name",
+            f"cannot load the function {place!r:.200}: {own or error}", mend=mend
         ) from error
     named = getattr(held, name, None)
     if named is None:
@@ -70,6 +75,8 @@ def takes(
     """
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
+    if options is not None:
+        wanted += "; its arguments are the keys of `options`"
     if not callable(function):
         problem = f"{name} cannot be called like a function"
         raise InvalidInput(problem, source=setting, mend=wanted)
@@ -119,6 +126,7 @@ def _loaded(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a module")
     module = module_from_spec(spec)
+    _files.add(str(path))  # so that an error while the file is loaded has its line
     sys.modules[spec.name] = module  # dataclasses look up their module in `sys.modules`
     spec.loader.exec_module(module)
     return module

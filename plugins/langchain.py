@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
 from forewarn.plugins.agents import STOPPED, AgentGuard, Question, Verdict
 from forewarn.plugins.loop.approval import answer_of
 
@@ -39,6 +39,7 @@ try:
         ToolMessage,
     )
     from langchain_core.tools import BaseTool
+    from langgraph.config import get_config
     from langgraph.types import Command, interrupt
 except ImportError as error:
     raise MissingDependency("LangChain", "langchain") from error
@@ -47,6 +48,9 @@ __all__ = ["GuardMiddleware"]
 
 Answer = ToolMessage | Command[Any]
 
+
+_CHECKPOINTER = "__pregel_checkpointer"
+"""The key under which LangGraph passes its checkpointer to the nodes of a graph."""
 
 POLL_S = 0.001
 PATIENCE_S = 1.0
@@ -92,6 +96,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, guard: AgentGuard, *, harmless: Collection[str] = ()) -> None:
         super().__init__()
+        expect(guard, AgentGuard, "guard", "make it with AgentGuard.by_laws(laws)")
         self.guard, self._harmless = guard, frozenset(harmless)
         self._queue = Queue()
         self._tools: dict[str, BaseTool] = {}
@@ -193,7 +198,16 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(tool_call=given, tool=self._tools[other.name])
 
     def _asked(self, question: Question) -> Verdict:
-        """Asks a person; the interrupt pauses the graph until it is resumed."""
+        """Asks a person; the interrupt pauses the graph until it is resumed.
+
+        Raises:
+            InvalidInput: The graph has no checkpointer, so it could not be resumed.
+        """
+        if get_config()["configurable"].get(_CHECKPOINTER, True) is None:
+            raise InvalidInput(
+                "the agent has no checkpointer, so it cannot pause and ask a person",
+                mend="write create_agent(…, checkpointer=InMemorySaver())",
+            )
         return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
 
     def _after(self, verdict: Verdict, failed: bool | None, answer: Any) -> None:

@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, naming
+from forewarn.abstractions.errors import InvalidInput, naming, near_miss
 from forewarn.abstractions.files import check_count, first_line
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.foreign import (
@@ -212,11 +212,13 @@ class LogWorld(RecordedWorld):
             columns = next(foreign_rows(path, self._columns), [])
         else:
             columns = next(csv.reader([first_line(path)]), [])
+        columns = [column.strip() for column in columns]
+        for name in self._columns:
+            if name not in columns and (mend := near_miss(name, columns)):
+                problem = f"the log has no column {name!r:.60}"
+                raise InvalidInput(problem, source=str(path), mend=mend)
         aliases, signals = self._vocabulary.aliases, self._vocabulary.signals
-        names = (
-            aliases[name].signal if name in aliases else name
-            for name in (column.strip() for column in columns)
-        )  # fmt: skip
+        names = (aliases[name].signal if name in aliases else name for name in columns)
         found = tuple(dict.fromkeys(name for name in names if name in signals))
         if not found:
             raise InvalidInput(

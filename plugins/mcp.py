@@ -293,9 +293,15 @@ async def _started(
     try:
         async with asyncio.timeout(START_LIMIT_S):
             await upstream.__aenter__()
-    except (OSError, MCPError) as error:
+    except (OSError, MCPError, ExceptionGroup) as error:
+        why: BaseException = error
+        while isinstance(why, ExceptionGroup):
+            why = why.exceptions[0]
+        if not isinstance(why, OSError | MCPError):
+            raise
         raise NoServer(
-            f"the MCP server {command[0]!r:.80} does not start: {error} "
+            f"the MCP server {command[0]!r:.80} does not start, or does not answer as "
+            f"an MCP server: {getattr(why, 'strerror', None) or why} "
             "(try running its command alone)"
         ) from error
     try:

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
 from forewarn.plugins.agents import STOPPED, UNREADABLE, AgentGuard, json_arguments
 
 try:
@@ -55,6 +55,14 @@ def guarded_tools(
         InvalidInput: A tool runs in another process or does not report failures, or a
             rule applies to calls that no tool accepts.
     """
+    expect(guard, AgentGuard, "guard", "call guarded_tools(tools, guard)")
+    for tool in tools:
+        if not hasattr(tool, "name"):
+            raise InvalidInput(
+                f"{tool!r:.80} is not a tool of the SDK",
+                source="tools",
+                mend="make the tool with @function_tool",
+            )
     guard.check_rules({t.name: _arguments(t) for t in tools})
     run = {t.name: _reporting(t) for t in tools if isinstance(t, FunctionTool)}
     found: list[Tool] = []

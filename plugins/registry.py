@@ -26,6 +26,7 @@ from forewarn.abstractions.errors import (
     ForewarnError,
     InvalidInput,
     MissingDependency,
+    naming,
     near_miss,
 )
 from forewarn.abstractions.serial import Strict, validated
@@ -93,7 +94,8 @@ def load(role: Role, name: str) -> Callable[..., Any]:
         known = sorted(_found(role))
         mend = (
             near_miss(name, known)
-            or f"the known names are: {', '.join(known) or 'none'}"
+            or f"the known names are: {', '.join(known) or 'none'}; if your package "
+            "provides it, install the package"
         )
         raise InvalidInput(f"there is no {role} {name!r:.80}", mend=mend)
     if len(points) > 1:
@@ -151,10 +153,12 @@ def make_task_book(
 def _make(
     role: Role, name: str, settings: Settings | None, source: str, *parts: Any
 ) -> Any:
-    factory = load(role, name)
     where = f"{source}: {role}" if source else f"{role} {name}"
+    with naming(where if source else ""):
+        factory = load(role, name)
     given = _settings(factory, dict(settings or {}), where, len(parts))
-    made = factory(*parts, **given)
+    with naming(where):
+        made = factory(*parts, **given)
     contract = _CONTRACTS[role]
     if not isinstance(made, contract):
         wanted = {n for n in dir(contract) if not n.startswith("_")}

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import MissingDependency
+from forewarn.abstractions.errors import MissingDependency, expect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,10 +44,14 @@ class Plotted(ABC):
             axes: The axes to draw on; by default, those of a new figure.
         """
         try:
+            from matplotlib import axes as made
             from matplotlib import pyplot
         except ImportError as error:
             raise MissingDependency("a plot", "plots") from error
-        if axes is None:
+        if axes is not None:
+            mend = "to save the plot, call result.plot().figure.savefig(path)"
+            expect(axes, made.Axes, "axes", mend)
+        else:
             axes = pyplot.subplots(layout="constrained")[1]
         self.draw(axes)
         axes.grid(alpha=0.3)

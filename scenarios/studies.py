@@ -15,10 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.errors import InvalidInput, SignalFault, expect
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.readers.stored import files_in, read_traces, stored_runs
 from forewarn.abstractions.trace import Trace
+from forewarn.abstractions.vocabularies.vocabulary import YAML
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model, load_models, refuse_other
 from forewarn.monitors.checking.risks import risks_on
@@ -242,22 +243,36 @@ def _policy(given: AnyPolicy) -> Policy:
         return given
     if isinstance(given, Tuning):
         return given.needed_policy()
+    expect(given, (str, Path), "policy", "give a policy, its file, or tune's result")
     return load_policy(Path(given))
 
 
 def _file(model: AnyModel, folder: Path) -> Path:
-    return (
-        model.write(folder / "model.json")
-        if isinstance(model, Learned)
-        else Path(model)
-    )
+    if isinstance(model, Learned):
+        return model.write(folder / "model.json")
+    expect(model, (str, Path), "model", "give the file of a model, or learn's result")
+    return Path(model)
 
 
 def _named(laws: str | Sequence[str]) -> tuple[str, ...]:
-    return (laws,) if isinstance(laws, str) else tuple(laws)
+    if isinstance(laws, str):
+        return (laws,)
+    expect(laws, (list, tuple), "laws", "give a list of names or formulas")
+    return tuple(laws)
+
+
+def _check(**given: object) -> None:
+    """Checks the arguments that are whole numbers or lists."""
+    for name, value in given.items():
+        if name in ("episodes", "runs", "seed", "jobs") and value is not None:
+            expect(value, int, name, f"write {name}=100")
+        elif name in ("thresholds", "baselines", "horizons_s"):
+            expect(value, (list, tuple), name, f"write {name}=[…]")
 
 
 def _scenario(name: Path | str, laws: str | Sequence[str]) -> Scenario:
+    mend = "give the name of a scenario, or its file"
+    expect(name, (str, Path), "scenario", mend)
     scenario = load_scenario(name)
     return scenario.under(_named(laws)) if laws else scenario
 
@@ -285,9 +300,10 @@ def learn(
         episodes: The number of new runs if no traces are given.
         jobs: The number of processes.
     """
+    _check(episodes=episodes, jobs=jobs)
     if traces is None and scenario is None:
         raise InvalidInput(
-            "the folder contains no runs to learn from", mend="give traces=…"
+            "there are no runs to learn from", mend="give traces=… or scenario=…"
         )
     wish = Wish(
         scenario=scenario, abstraction=abstraction, law=_named(laws),
@@ -302,6 +318,12 @@ def learn(
             files = list(dict.fromkeys(run.path for run in runs))
         else:
             given = [traces] if isinstance(traces, Path | str) else list(traces)
+            for path in given:
+                expect(path, (str, Path), "traces", "give files or folders of traces")
+                if Path(path).suffix in YAML:
+                    problem = "this is a scenario, not a trace"
+                    mend = f"write scenario={str(path)!r}"
+                    raise InvalidInput(problem, source=f"traces: {path}", mend=mend)
             files = [file for path in given for file in files_in(Path(path))]
             runs = stored_runs(files)
         first = Learner(wish, None, "", files[0])
@@ -350,6 +372,7 @@ def tune(
         intervene: The intervention at the thresholds.
         jobs: The number of processes.
     """
+    _check(runs=runs, seed=seed, jobs=jobs, horizons_s=horizons_s)
     wanted = _scenario(scenario, laws)
     with TemporaryDirectory() as made:
         folder = Path(made)
@@ -396,6 +419,7 @@ def measure(
         guarded: Whether to run the same seeds again with the guard intervening.
         jobs: The number of processes.
     """
+    _check(runs=runs, seed=seed, jobs=jobs, thresholds=thresholds, baselines=baselines)
     wanted, on = _scenario(scenario, laws), pool(jobs, None)
     files = shipped_with(wanted) if model is None else None
     if model is None and files is None:

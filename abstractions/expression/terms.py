@@ -144,6 +144,14 @@ _PAST = ("ago", "least", "most")
 _CLOCK = {"s": 1.0, "ms": 0.001, "min": 60.0}
 _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
+_SPELT = {
+    "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s", "sec": "s",
+    "secs": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min",
+    "hour": "h", "hours": "h", "meter": "m", "meters": "m", "metre": "m", "metres": "m",
+    "percent": "%", "msec": "ms",
+}  # fmt: skip
+"""Other spellings of units, for error messages."""
+
 _WORD = re.compile(r"[\w/²^%°]+")
 NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Conditional, LookBack)
 """The nodes that are numbers regardless of the vocabulary."""
@@ -309,7 +317,8 @@ class TermParser(Cursor, ABC):
             if token.kind == "name" and not known_word:
                 word = _WORD.match(self._text, token.start)
                 written = word.group() if word else token.text
-                mend = near_miss(written, known) or "an operator may be missing"
+                mend = near_miss(_SPELT.get(written.lower(), written), known)
+                mend = mend or "an operator may be missing"
                 self._fail(f"{written!r} is not a unit", mend=mend)
             return ""
         while self._peek.start < match.end() and self._peek.kind != "end":

@@ -74,6 +74,7 @@ def _json(path: Path, topics: set[str]) -> list[Telling] | None:
                 said = parse_json(record.data.decode(), str(path), channel.topic)
                 told.append((record.log_time, channel.topic, said))
     if any(each.message_encoding == "json" for each in channels.values()):
+        _check_topics(topics, {each.topic for each in channels.values()}, path)
         return sorted(told, key=lambda telling: telling[0])
     return None
 
@@ -134,15 +135,18 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
         [whole], default_typestore=get_typestore(Stores.ROS2_HUMBLE)
     ) as reader:
         known = {each.topic for each in reader.connections}
-        if lacking := sorted(topics - known):
-            raise InvalidTrace(
-                f"the log has no topic {lacking[0]}", source=str(path),
-                mend=near_miss(lacking[0], known) or f"it has {', '.join(known)}",
-            )  # fmt: skip
+        _check_topics(topics, known, path)
         used = [each for each in reader.connections if each.topic in topics]
         for connection, at_ns, raw in reader.messages(used):
             message = reader.deserialize(raw, connection.msgtype)
             yield at_ns, connection.topic, message
+
+
+def _check_topics(topics: set[str], known: set[str], path: Path) -> None:
+    if lacking := sorted(topics - known):
+        mend = near_miss(lacking[0], known) or f"it has {', '.join(sorted(known))}"
+        problem = f"the log has no topic {lacking[0]}"
+        raise InvalidTrace(problem, source=str(path), mend=mend)
 
 
 def _look_into(bag: Path) -> None:
@@ -229,7 +233,9 @@ def _of_others(path: Path) -> Iterator[None]:
         # Third-party readers raise many kinds of errors for a file in a wrong format.
         what = FOREIGN.get(path.suffix, "bag")
         raise InvalidTrace(
-            f"this is not a valid {what} file: {said(error):.200}", source=str(path)
+            f"this is not a valid {what} file: {str(error) or said(error):.120}",
+            source=str(path),
+            mend="copy the file again, or correct the ending of its name",
         ) from error
 
 

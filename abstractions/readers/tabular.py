@@ -86,6 +86,13 @@ class _Numbered:
 
 def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
     columns = [cell.strip() for cell in row]
+    if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
+        raise InvalidTrace(
+            "the columns must be separated by commas",
+            source=str(path),
+            place="line 1",
+            mend="save the file with commas between the columns, and points in numbers",
+        )
     for column in rename:
         if column not in columns:
             raise InvalidTrace(
@@ -97,10 +104,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
             )
     names = [rename.get(column, column) for column in columns]
     problem = mend = ""
-    if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
-        problem = "the columns must be separated by commas"
-        mend = "save the file with commas between the columns"
-    elif any(_NUMBER.fullmatch(name) for name in names):
+    if any(_NUMBER.fullmatch(name) for name in names):
         problem = "there is no header row"
         mend = "put the columns' names before the first row"
     elif not all(names):
@@ -215,6 +219,11 @@ def _value(name: str, text: str) -> Value:
         raise InvalidTrace(f"{name} is {text}, not a finite number")
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    if not _WORD.fullmatch(text) and name == "time_s":
+        raise InvalidTrace(
+            f"the time is {text!r:.60}, not a number",
+            mend="convert the times to numbers, such as the seconds since the start",
+        )
     if not _WORD.fullmatch(text):
         raise InvalidTrace(
             f"{name} is {text!r:.60}: neither a number nor a name",

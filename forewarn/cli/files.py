@@ -53,6 +53,11 @@ def convert(
     )
 
     left_out(sources)
+    if out in sources:
+        raise click.BadParameter(
+            f"{str(out)!r} contains the traces to convert; choose another folder",
+            param_hint="'--out'",
+        )
     files = [file for source in sources for file in files_in(source)]
     kind = format_ or ("jsonl" if files[0].suffix == SUFFIX else "columns")
     runs = stored_runs(files)

@@ -377,6 +377,8 @@ def evaluate_(
     judge, usage, facts = by.made(asking)
     began_s = time.perf_counter()
     roles = by.table()
+    if roles and kind != "access":
+        raise click.UsageError("--roles applies only to --kind access")
     labelled = read_cases(cases, kind, roles.tables if roles else {})
     found = score(progress(labelled, "judging cases"), judge).as_dict()
     if usage is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli.command import (
     AnyPath,
     Folder,
@@ -314,6 +315,15 @@ def import_(
     matching: Matching = "exact" if upstream_exact else "plain"
     libraries = known.of_all(RuleSet("household", matching=matching))
     found = import_rules(rule_files(paths), libraries, of, upstream_exact)
+    if not found.rules.rules and found.unread:
+        file, line, problem = found.unread[0]
+        raise InvalidInput(
+            problem,
+            source=str(file),
+            place=f"line {line}",
+            mend="a rule of AgentSpec begins with `rule @name`; Forewarn's own rules "
+            "need no import",
+        )
     save_rules(out, known.added(found.rules))
     say(found.as_dict(), _imported(found, out))
 

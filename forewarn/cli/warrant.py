@@ -21,7 +21,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.episodes import recorded_by
 from forewarn.cli.groups import Working
-from forewarn.cli.printing import progress, say
+from forewarn.cli.printing import note, progress, say
 
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
@@ -221,7 +221,7 @@ def _by_calls(
     """Certifies laws over tool calls."""
     from forewarn.abstractions.readers.calls import read_calls
     from forewarn.plugins.agents.past import LawReplay
-    from forewarn.plugins.agents.trajectory import POLICY, model_of_laws
+    from forewarn.plugins.agents.trajectory import POLICY, misspelt, model_of_laws
     from forewarn.scenarios.warrant.alone import make_alone
     from forewarn.scenarios.warrant.folder import write_guard
     from forewarn.scenarios.warrant.runs import PastCalls, grouped, labelled
@@ -235,6 +235,11 @@ def _by_calls(
         own = grouped(said, wish.group, run.name, facts.source or run.name)
         label = labelled(said.get("label", ""), run.name)
         past.append(PastCalls(run, own, label))
+    tools: dict[str, set[str]] = {}
+    for call in (call for each in past for call in each.run.calls):
+        tools.setdefault(call.tool, set()).update(call.arguments)
+    for warning in misspelt(laws, tools):
+        note(warning)
     withheld = {}
     for law in laws:
         with naming("--law"):

@@ -265,6 +265,11 @@ def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
     while at < len(tokens):
         token, sign, other = (tokens[min(at + i, len(tokens) - 1)] for i in range(3))
         word = token.kind == "word" and not _is_keyword(token.text)
+        if word and at and tokens[at - 1].kind == "number":
+            number = tokens[at - 1]
+            if number.column + len(number.text) == token.column:
+                mend = f"write {number.text} without a unit"
+                _fail("a horizon is a number of steps", token.column, mend)
         name, mask, taken = token.text, None, 1
         if word and sign.text in _COMPARED:
             value, taken = _operand(tokens, at + 2)

@@ -8,6 +8,7 @@ leads to the policy's fallback, never to an exception in the calling loop.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
+from forewarn.abstractions.errors import ForewarnError, InvalidModel, expect, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import band_of
 from forewarn.monitors.guarding.calling import Calling, Held
@@ -46,6 +47,7 @@ Clock = Callable[[], float]
 _HELD = RANK["slow"]
 """Interventions of a judge with at least this severity are held, like those for a risk.
 """
+_LOG = logging.getLogger("forewarn")
 _NO_FRAME = Frame(math.nan, -1)
 """The frame that is judged in place of an object that is not a frame."""
 
@@ -88,6 +90,8 @@ class Guard:
         listeners: Sequence[Listener] = (),
         judges: Sequence[Judge] = (),
     ) -> None:
+        expect(watch, Watch, "watch", "make it with load_watch(model, horizon_s=3)")
+        expect(policy, Policy, "policy", "load the file with load_policy")
         self.judges = tuple(judges)
         self.watch = watch
         self.policy = policy
@@ -182,6 +186,8 @@ class Guard:
         readings: list[float] = []
         self._readings = readings
         if type(frame) is not Frame:
+            told = "review expects Frame(time_s, sequence, signals), but got %.80r"
+            _LOG.warning(told, frame)
             frame = _NO_FRAME
         asked, proposal = proposal, None  # not used before its size is checked
         try:

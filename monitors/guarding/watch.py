@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge, expect
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
@@ -222,8 +224,12 @@ def load_watch(
             apply.
         source: The models' file, for error messages.
     """
+    given: Any = model  # anything, if the caller confuses the arguments
+    models = (given,) if isinstance(given, Model | str | Path) else tuple(given)
+    for each in models:
+        expect(each, Model, "model", "load the file with load_model")
     asked = _Asked(
-        (model,) if isinstance(model, Model) else tuple(model),
+        models,
         horizon_s,
         delta,
         tuple(laws),

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidExpression, TooLarge
+from forewarn.abstractions.errors import InvalidExpression, TooLarge, expect
 from forewarn.abstractions.expression.domain import (
     combinations,
     components,
@@ -160,6 +160,7 @@ def compile_law(
         TooLarge: The automaton is too large; the message names a clock that would fit,
             if any.
     """
+    expect(formula, Expression, "formula", "parse the text with parse_formula")
     if letters is not None:
         letters = sorted(set(letters))
     normal = normalise(formula, period_s)

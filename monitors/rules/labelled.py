@@ -65,16 +65,20 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
             raise error.within(str(path), f"line {number}") from None
 
 
+_WRITTEN = 'write {"id": …, "domain": …, "label": "safe", "events": [{…}, …]}'
+
+
 def labelled_from(row: object) -> LabelledTrace:
     """Returns the trace that one line of a file describes."""
     if not isinstance(row, dict):
-        raise InvalidTrace("expected a JSON object")
+        raise InvalidTrace("expected a JSON object", mend=_WRITTEN)
     label = row.get("label")
     if label not in ("safe", "unsafe", None):
         raise InvalidTrace(f"the label must be safe, unsafe or null, not {label!r:.40}")
     events = row.get("events")
     if not isinstance(events, list) or not all(isinstance(e, dict) for e in events):
-        raise InvalidTrace("events must be a list of mappings")
+        found = "missing" if events is None else "not a list of mappings"
+        raise InvalidTrace(f"the key 'events' is {found}", mend=_WRITTEN)
     domain = domain_of(_text(row, "domain"))
     return LabelledTrace(
         id=_text(row, "id"),
@@ -95,7 +99,8 @@ def plain_task(text: object) -> str:
 def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise InvalidTrace(f"the key {key!r} is missing or is not text")
+        problem = f"the key {key!r} is missing or is not text"
+        raise InvalidTrace(problem, mend=_WRITTEN)
     return value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, suggest
 from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -46,9 +46,11 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
     """Encodes several runs."""
     for name in abstraction.signals:
         if not batch.headers[0].can_know(name):
+            scenario = batch.headers[0].scenario
+            of = f" of the scenario {scenario}" if scenario else ""
             raise InvalidTrace(
-                f"the trace does not provide {name}",
-                mend=near_miss(name, batch.headers[0].provides),
+                f"the trace{of} does not provide {name}",
+                mend=suggest(name, batch.headers[0].provides),
             )
     times, starts = batch.times_s, batch.starts
     columns = {name: batch.signals[name] for name in abstraction.signals}

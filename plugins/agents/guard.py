@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, expect
 from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.monitors.guarding.decision import (
     RANK,
@@ -291,6 +291,7 @@ class AgentGuard(Turns, Closing):
             settings: Further arguments of `Guarding`, as in `load`.
         """
         laws = [laws] if isinstance(laws, str) else laws
+        expect(policy, Policy, "policy", "load the file with forewarn.load_policy")
         found = laws_of(laws or [UNNAMED] * bool(judges))
         guarding = Guarding(
             [model_of_laws(found)],
@@ -325,6 +326,8 @@ class AgentGuard(Turns, Closing):
             InvalidInput: A law uses an argument that no tool has, or a rule or guard
                 program applies to calls that no tool accepts.
         """
+        mend = "map the name of each tool to the names of its arguments"
+        expect(tools, Mapping, "tools", mend)
         if self._trajectory is not None:
             self._trajectory.check(tools)
         self.check_rules(tools)
@@ -386,6 +389,8 @@ class AgentGuard(Turns, Closing):
             if self.stopped:
                 return Verdict(False, STOPPED, stopped=True)
             try:
+                mend = "parse the text of the model first, with json.loads"
+                expect(arguments, Mapping, "arguments", mend)
                 self._request = request[:LONGEST_REQUEST]
                 if self._trajectory is not None:
                     self._trajectory.asked(self._request)
@@ -432,8 +437,13 @@ class AgentGuard(Turns, Closing):
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
             try:
-                if failed is not None and (ended := self._ended(call)) is not None:
-                    self._came_to(ended, failed, result)
+                if failed is not None:
+                    ended = self._ended(call)
+                    if ended is not None:
+                        self._came_to(ended, failed, result)
+                    elif call is not None:
+                        told = "call %s is not in progress: give the verdict's `call`"
+                        logging.getLogger(LOGGER).warning(told, call)
             except Exception as error:
                 verdict = self._fault(error)
                 return None if verdict.passes else verdict

@@ -14,6 +14,7 @@ only whether the call itself would violate a law, and lets all other calls pass.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
 from forewarn.plugins.agents.sources import Sources, fields_of
 from forewarn.plugins.agents.turns import MAX_OPEN
+from forewarn.plugins.loop.alerts import LOGGER
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Action
@@ -85,6 +87,7 @@ class Trajectory:
     """
 
     def __init__(self, laws: Sequence[Law]) -> None:
+        self._laws = tuple(laws)
         self.kinds = compared(laws)
         self._nothing: dict[str, Value] = dict.fromkeys(self.kinds)
         self._results = [name for name in self.kinds if name.startswith(_RESULT)]
@@ -186,6 +189,9 @@ class Trajectory:
     def check(self, tools: Mapping[str, Collection[str]]) -> None:
         """Checks that the laws use only arguments that some tool has.
 
+        A law may be about a tool that does not exist here; a name that resembles that
+        of a tool is logged as a warning.
+
         Raises:
             InvalidInput: A law uses an argument that no tool has.
         """
@@ -194,6 +200,8 @@ class Trajectory:
         for signal in self.kinds:
             if signal.startswith((_ARGUMENT, _FROM)) and signal not in known:
                 raise _unknown(signal, ["tool", "failed", *known])
+        for warning in misspelt(self._laws, tools):
+            logging.getLogger(LOGGER).warning("%s", warning)
 
     def _values(self, action: Action, failed: bool) -> dict[str, Value]:
         given: dict[str, Value] = {"tool": action.name, "failed": failed}
@@ -253,6 +261,43 @@ def compared(laws: Iterable[Law]) -> Kinds:
                         mend="compare it with values of one type",
                     )
     return {signal: kinds.get(signal, "") for signal in read}
+
+
+def misspelt(
+    laws: Iterable[Law], tools: Mapping[str, Collection[str]]
+) -> Iterator[str]:
+    """Yields warnings about the tools and arguments in laws that no tool matches but
+    that resemble those of a tool.
+
+    Args:
+        laws: The laws.
+        tools: The names of the arguments of each tool.
+    """
+    known = {
+        "tool": tools,
+        _ARGUMENT: (arguments := {each for given in tools.values() for each in given}),
+        _FROM: arguments,
+    }
+    for law in laws:
+        named = [("tool", name) for name in _tools_in(law.formula)]
+        for signal in law.signals:
+            for prefix in (_ARGUMENT, _FROM):
+                if signal.startswith(prefix):
+                    named.append((prefix, signal.removeprefix(prefix)))
+        for of, name in dict.fromkeys(named):
+            if name not in known[of] and (hint := near_miss(name, known[of])):
+                what = "tool" if of == "tool" else "argument"
+                yield f"{law.name}: there is no {what} {name!r:.60} ({hint})"
+
+
+def _tools_in(formula: Expression) -> Iterator[str]:
+    """Yields the names that a formula compares with the name of the tool."""
+    for atom in _atoms(formula):
+        for node in atom.walk():
+            if isinstance(node, Compare) and node.operator in EQUALITIES:
+                sides = node.left, node.right
+                if any(isinstance(s, Name) and s.name == "tool" for s in sides):
+                    yield from (s.value for s in sides if isinstance(s, Text))
 
 
 def _near(signal: str) -> list[str]:

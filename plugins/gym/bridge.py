@@ -189,8 +189,14 @@ class EnvWorld(SteppedWorld):
         return self._space.element(action.arguments["action"])
 
     def _stopping(self) -> Any:
-        env = self._env.unwrapped
-        return plain(self._stop(env) if callable(self._stop) else self._stop)
+        if not callable(self._stop):
+            return plain(self._stop)
+        action = plain(self._stop(self._env.unwrapped))
+        if lack := self._space.lack(action):
+            name = getattr(self._stop, "__name__", "the function")
+            problem = f"{name} returned {action!r:.60}, which is {lack}"
+            raise InvalidInput(problem, source="stop")
+        return action
 
     def _driving(self) -> Any:
         assert self._autopilot is not None  # noqa: S101 - else it is no action
@@ -220,7 +226,8 @@ class EnvPilot:
     ) -> None:
         made = None if policy == AUTOPILOT else _called(policy)
         if isinstance(made, type):
-            made = takes(made, "policy", options=options)(**(options or {}))
+            options = options or {}
+            made = takes(made, "policy", options=options)(**options)
         if made is not None:
             takes(made, "policy", "observation")
         if (begin := getattr(made, "reset", None)) is not None:

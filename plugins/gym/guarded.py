@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.plugins.contracts import Actuator, Scenic
@@ -65,7 +65,12 @@ class ReviewedAgent:
     """
 
     def __init__(self, equipment: Equipment, name: str = "") -> None:
+        mend = "put guarding, signals, actuator and period_s in an Equipment"
+        expect(equipment, Equipment, "equipment", mend)
         guarding = equipment.guarding
+        expect(guarding, Guarding, "guarding", "make it with Guarding.load(model)")
+        mend = "give an object, such as EnvActuator(stop, shown)"
+        expect(equipment.actuator, Actuator, "actuator", mend)
         if name and guarding.record is not None and not is_folder(guarding.record):
             raise InvalidInput(
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",
@@ -201,6 +206,7 @@ class GuardedEnv(
         return [self.loop]
 
     def close(self) -> None:
+        self._watched.forget()  # so that a step afterwards is rejected
         with ExitStack() as ending:
             ending.callback(gymnasium.Wrapper.close, self)
             ending.callback(self._watched.close)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from pydantic import field_validator
 
-from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
+from forewarn.abstractions.errors import InvalidInput, expect, near_miss, suggest
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.serial import validated
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.plugins.columns import Encoding
+from forewarn.plugins.functions import takes
 
 Shown = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 """Returns the signals of an observation and its info."""
@@ -59,12 +60,12 @@ class Senses:
         vocabulary: Vocabulary | None = None,
     ) -> None:
         if isinstance(shown, type):
-            shown = shown()
+            shown = takes(shown, "signals")()
         if isinstance(shown, Mapping):
             self._shown: Shown = _Map(shown, vocabulary)
             self.provides: tuple[str, ...] | None = tuple(shown)
         else:
-            self._shown = shown
+            self._shown = takes(shown, "signals", "observation", "info")
             said = getattr(shown, "provides", None)
             self.provides = None if said is None else tuple(said)
         self._hears = getattr(shown, "reset", None)
@@ -86,6 +87,7 @@ class Senses:
     def values(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Value]:
         """Returns the signals of an observation and its info as plain values."""
         shown = self._shown(observation, info)
+        expect(shown, Mapping, "signals", "return a dict of signals and their values")
         return {
             name: value if type(value) in _PLAIN else _number(value)
             for name, value in shown.items()

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
+from forewarn.abstractions.errors import (
+    InvalidExpression,
+    InvalidInput,
+    InvalidModel,
+    expect,
+)
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.certificate import guard_files
@@ -80,6 +85,9 @@ class Guarding:
             policy: The policy; by default, that of the folder.
             rest: Further arguments of the class.
         """
+        expect(path, (str, Path), "path", "give the file of the model")
+        if policy is not None:
+            expect(policy, Policy, "policy", "load the file with load_policy")
         path, own = guard_files(Path(path))
         if own is not None and policy is None:
             policy = load_policy(own)

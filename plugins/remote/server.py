@@ -8,6 +8,7 @@ many, the oldest is closed.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
@@ -69,7 +70,11 @@ class Server(ABC):
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
-            raise InvalidInput(f"cannot listen on {host}:{port}: {reason}") from error
+            mend = "choose another port; 0 picks a free one"
+            raise InvalidInput(
+                f"cannot listen on {host}:{port}: {reason}",
+                mend=mend if error.errno == errno.EADDRINUSE else "",
+            ) from error
 
     @abstractmethod
     def converse(self, connection: socket.socket) -> None:
@@ -171,7 +176,10 @@ class GuardServer(Server):
         allow_remote: bool = False,
     ) -> None:
         if len(token) < MIN_TOKEN:
-            raise InvalidInput(f"the token must have at least {MIN_TOKEN} characters")
+            raise InvalidInput(
+                f"the token must have at least {MIN_TOKEN} characters",
+                mend="write a longer token, such as the output of openssl rand -hex 16",
+            )
         super().__init__(host, port, allow_remote=allow_remote)
         self._lend, self._token = lend, token
 

@@ -187,6 +187,7 @@ class Session:
         loop = self._loop
         if loop is None:
             greets = is_hello(content)
+            self._check_token(content.get("token") if greets else "")
             hello = validated(Hello, content, "", Malformed) if greets else Hello()
             loop = self._greet(hello)
             if greets:
@@ -203,12 +204,15 @@ class Session:
         turn = loop.carry_out(decision, proposal, frame)
         return write_turn(turn, loop.guard.policy.slow_cap_kmh)
 
-    def _greet(self, hello: Hello) -> GuardedLoop:
+    def _check_token(self, given: object) -> None:
+        """Checks the token of a hello; only then are errors in the hello explained."""
         if self._token is not None:
-            shown = hello.token.encode("utf-8", "surrogatepass")
+            shown = str(given).encode("utf-8", "surrogatepass")
             if not hmac.compare_digest(shown, self._token.encode()):
                 raise WrongToken("a control loop connected without the right token")
         self.welcome = True
+
+    def _greet(self, hello: Hello) -> GuardedLoop:
         loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:
             self._beyond = _Beyond(frozenset(hello.can))

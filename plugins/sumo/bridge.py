@@ -29,6 +29,7 @@ from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.routes import Routes
 from forewarn.plugins.sumo.sense import SumoNet, SumoSenses
 from forewarn.plugins.sumo.support import (
+    check_there,
     examine,
     find_map,
     is_own_network,
@@ -121,6 +122,9 @@ class SumoWorld(SteppedWorld):
             raise InvalidInput("the ego requires `route` or `vehicle`")
         libsumo()
         self._map = find_map(map)
+        for name in route_files.split(","):
+            if name.strip():
+                check_there(Path(name.strip()), "route_files")
         traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
         if is_own_network(self._map):
             routes = Routes(self._map)

@@ -62,7 +62,9 @@ class Routes:
         elif one.lane >= lanes:
             raise InvalidInput(
                 f"{what}: the edge {route[0]} has no lane {one.lane}",
-                mend=f"lanes are numbered from 0 (right) to {lanes - 1} (left)",
+                mend="the edge has only lane 0"
+                if lanes == 1
+                else f"lanes are numbered from 0 (right) to {lanes - 1} (left)",
             )
         if "position_m" not in given:
             changed["position_m"] = min(one.position_m, length_m / 2)

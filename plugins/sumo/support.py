@@ -10,7 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    MissingDependency,
+    mend_of,
+    near_miss,
+)
 from forewarn.abstractions.files import read_bytes
 
 if TYPE_CHECKING:
@@ -71,11 +76,20 @@ def find_map(name: str) -> Path:
             mend=near_miss(name, maps)
             or f"use {', '.join(maps)}, or a path to a {_NET} or {_CONFIG}",
         )
-    if not path.is_file():
-        raise InvalidInput(f"there is no file {name!r:.200}")
+    check_there(path)
     for each in _with_inputs(path.resolve()):
         _refuse_writing(each)
     return path.resolve()
+
+
+def check_there(path: Path, source: str = "") -> None:
+    """Checks that a file exists which a scenario or a configuration names."""
+    if path.is_file():
+        return
+    mend = mend_of(FileNotFoundError(), path)
+    if not path.is_absolute() and not mend.startswith("did you mean"):
+        mend = "a path that begins with $here/ is relative to the scenario file"
+    raise InvalidInput(f"there is no file {str(path)!r:.200}", source=source, mend=mend)
 
 
 def is_own_network(path: Path) -> bool:
@@ -84,7 +98,11 @@ def is_own_network(path: Path) -> bool:
 
 
 def _with_inputs(path: Path) -> Iterator[Path]:
-    """Yields a SUMO file and the input files that it refers to."""
+    """Yields a SUMO file and the input files that it refers to.
+
+    Raises:
+        InvalidInput: A configuration refers to a file that does not exist.
+    """
     seen: set[Path] = set()
     waiting = [path]
     while waiting:
@@ -97,7 +115,11 @@ def _with_inputs(path: Path) -> Iterator[Path]:
             named = element.get("href", "")
             if element.tag in _INPUTS and each.name.endswith(_CONFIG):
                 named = element.get("value", "")
-            waiting += [each.parent / name.strip() for name in named.split(",") if name]
+            inputs = [each.parent / name.strip() for name in named.split(",") if name]
+            if element.tag in _INPUTS:
+                for path in inputs:
+                    check_there(path, str(each))
+            waiting += inputs
 
 
 def _refuse_writing(path: Path) -> None:

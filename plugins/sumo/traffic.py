@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.serial import Strict
 from forewarn.plugins.driving.scene import EGO_WIDTH_M
 from forewarn.plugins.sumo import wire
@@ -364,6 +364,15 @@ class Beginning:
         deadline_s = sumo.simulation.getTime() + self.ego.departs_s + WAIT_S
         while name not in sumo.vehicle.getIDList():
             if sumo.simulation.getTime() > deadline_s:
+                loaded = sumo.vehicle.getLoadedIDList()
+                if name not in loaded:
+                    raise InvalidInput(
+                        f"the routes define no vehicle {name!r:.60} that departs in "
+                        f"the first {deadline_s:g} s",
+                        source="ego",
+                        mend=near_miss(name, loaded)
+                        or "name the routes in route_files, or write ego: {route: […]}",
+                    )
                 raise InvalidInput(
                     f"there was no free space to insert the ego {name!r:.60}",
                     mend=(

@@ -87,5 +87,6 @@ def refuse_trained(
         raise InvalidInput(
             f"the model was learned from {len(both)} of these runs, including "
             f"seed {both[0]}",
-            mend=f"begin with --seed {max(trained) + 1}{or_else}",
+            mend=f"use runs whose seeds begin at {max(trained) + 1}, as with --seed "
+            f"{max(trained) + 1}{or_else}",
         )

@@ -24,6 +24,7 @@ from forewarn.abstractions.errors import (
     InvalidModel,
     Unreachable,
     said,
+    suggest,
 )
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
@@ -132,6 +133,7 @@ class Runner:
                     f"the world {source.name} does not provide {', '.join(lacking)}",
                     source=scenario.source,
                     place=place,
+                    mend=suggest(lacking[0], source.provides),
                 )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:

@@ -135,6 +135,10 @@ MISTAKES = (
     of("learn traces --out m.json", "a.jsonl"),
     of(f"learn traces --out m.json {SLOW} --alpha small", "--alpha"),
     of(f"learn traces --out m.json {SLOW} --support valid.json", "valid.json"),
+    of("learn traces --scenario s3 --out m.json", "a.jsonl", "does not provide"),
+    of("monitor semicolons.csv --law 'always v < 3' --map v=speed", "commas"),
+    of(f"{MONITOR} 'always speed < 50 kph'", "--law", "km/h"),
+    of("convert traces --out traces", "--out", "traces"),
     of("show road.jsn", "road.jsn"),
     of("show traces/a.jsonl", "a.jsonl"),
     of("show half.json", "half.json"),
@@ -156,6 +160,7 @@ MISTAKES = (
     of("check road.json --prop 'P=? [F<=5 speed]'", "P=?", "column 11"),
     of("check road.json --prop 'P=? [F<=5 \"sped > 3\"]'", "P=?", "sped"),
     of("check road.json --prop 'P=? [F<=5 \"collision\"]' --from 01", "01"),
+    of("check road.json --prop 'P=? [F<=5s \"collision\"]'", "column 10", "steps"),
     of("check road.json --law 51-5", "--law", "51-5"),
     # records, reports, others' files
     of("verify run.run.jsonl", "run.run.jsonl"),
@@ -164,10 +169,23 @@ MISTAKES = (
     of("import page.html --out m.json", "page.html"),
     of("export road.json --format umb", "--out"),
     of("rules lint rules.yaml", "rules.yaml"),
+    of("rules lint enforced.yaml", "enforced.yaml: rules.0.enforce: 'block'"),
+    of("rules import enforced.yaml --out r.yaml", "enforced.yaml", "line 1"),
+    of("rules score --rules own.yaml --traces traces/a.jsonl", "a.jsonl", "events"),
+    of("guard-program evaluate --cases no.jsonl --kind rules --roles road.json",
+       "--roles", "--kind"),
+    of("mcp guard --law 'always not tool == x' -- true", "true", status=3),
+    of("run end.yaml --unguarded", "end.yaml: end:", "max_time_s"),
     of("guard --model road.json", "--stdio", "--socket"),
     of("guard --model road.json --socket 127.0.0.1:0", "--token-file"),
     of("apollo map crosing --out m.bin", "crosing"),
 )  # fmt: skip
+
+RULES = """format: forewarn.rules/1
+domain: household
+rules:
+- {name: no-metal, before: put, when: held_metal, enforce: skip}
+"""
 
 HEADER = {
     "format": "forewarn.trace/1",
@@ -260,6 +278,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "percent.yaml": policy("[{law: '*', thresholds: {stop: 80}}]"),
         "whose.yaml": policy("[{law: '51_5', thresholds: {stop: 0.5}}]"),
         "rules.yaml": "rules: 3\n",
+        "enforced.yaml": RULES.replace("skip", "block"),
+        "own.yaml": RULES,
+        "semicolons.csv": "time_s;v\n0;3,5\n",
+        "end.yaml": scenario("end:\n  max_time_s: 30", "end: 30"),
     }
     for name, written in text.items():
         (folder / name).write_text(written, encoding="utf-8")

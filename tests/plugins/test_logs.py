@@ -135,6 +135,7 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
         ({"columns": {}}, "no column contains a known signal"),
         ({"columns": {"v_ego": {"signal": "speed", "units": "m"}}}, "units"),
         ({"time": "clock"}, "no column 'clock'"),
+        ({"columns": {"v_eg": "speed"}}, r"no column 'v_eg' \(did you mean v_ego"),
     ],
 )
 def test_what_is_wrong_is_said(

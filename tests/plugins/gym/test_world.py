@@ -274,6 +274,8 @@ class Big:
     def __call__(self, observation): return [7.0]
 
 def nothing(): ...
+def a_list(observation, info): return [1.0]
+def a_text(observation, info): return {"speed": "fast"}
 """
 
 
@@ -295,6 +297,15 @@ def nothing(): ...
          "returns None, which is not a gymnasium.Env"),
         ("info.speed", "info.sped",
          "signals: speed: info has no 'sped' (did you mean speed?)"),
+        ("mine.py:P", "mine.py:NeedsPath", "are the keys of `options`"),
+        ("{speed: info.speed}", '"$here/mine.py:nothing"',
+         "signals: nothing cannot be called with the given arguments"),
+        ("{speed: info.speed}", '"$here/mine.py:a_list"',
+         "signals: expected a mapping, found [1.0] (return a dict"),
+        ("{speed: info.speed}", '"$here/mine.py:a_text"',
+         "speed is 'fast', not a number"),
+        ("mine.py:P", "lacking.py:P",
+         "No module named 'not_there' (install the package that contains it)"),
         ("info.speed", '"observation[3]"',
          "observation has no 3 (the array has 1 elements, numbered from 0)"),
     ],
@@ -303,6 +314,7 @@ def test_mistakes_in_a_user_s_own_environment_are_named(
     was: str, becomes: str, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(WRONG)
+    (tmp_path / "lacking.py").write_text("import not_there\n")
     text = SCENARIO.format(signals="{speed: info.speed}")
     text = text.replace("forewarn.plugins.gym.bridge:Car", "$here/mine.py:E")
     text = text.replace("mine.py:policy", "mine.py:P")
@@ -310,6 +322,13 @@ def test_mistakes_in_a_user_s_own_environment_are_named(
     command = ["collect", tmp_path / "mine.yaml", "--episodes", "1", "--out", tmp_path]
     done = CliRunner().invoke(main, [str(each) for each in command])
     assert done.exit_code == 2 and says in done.stderr
+
+
+def test_a_stop_function_that_returns_no_action_is_named() -> None:
+    world = car(stop=lambda env: None)
+    world.reset(0)
+    with pytest.raises(InvalidInput, match="stop: <lambda> returned None, which is"):
+        world.step(None)
 
 
 def test_a_stop_that_is_no_action_is_refused_before_it_is_needed() -> None:

@@ -139,7 +139,6 @@ def test_a_guard_is_used_again_from_the_beginning() -> None:
     [
         *(hello(token=shown) for shown in ("wrong", TOKEN + "x", "", "\ud800")),
         json.dumps({"forewarn": "guard/1"}).encode(),
-        hello(forewarn="guard/2"),
         frame(0),
         b"GET / HTTP/1.1\r\n\r\n",
         b"",
@@ -147,6 +146,22 @@ def test_a_guard_is_used_again_from_the_beginning() -> None:
 )
 def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -> None:
     line.send(first, frame(0))
+    assert line.read() is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"forewarn": "guard/2"}, "did you mean guard/1?"),
+        ({"provides": "speed"}, "write ['speed']"),
+    ],
+)
+def test_a_wrong_hello_with_the_token_is_explained(
+    wrong: dict[str, Any], problem: str, line: Line
+) -> None:
+    line.send(hello(**wrong), frame(0))
+    answer = line.read()
+    assert answer is not None and problem in answer["error"]
     assert line.read() is None
 
 

@@ -81,7 +81,7 @@ def test_an_ego_that_never_comes_is_said(town: Path) -> None:
     world = make_world(
         "sumo", {"map": str(town / "town.sumocfg"), "ego": {"vehicle": "nobody"}}
     )
-    with pytest.raises(InvalidInput, match="no free space to insert the ego 'nobody'"):
+    with pytest.raises(InvalidInput, match="define no vehicle 'nobody'"):
         world.reset(1)
 
 
@@ -126,9 +126,22 @@ def test_nor_does_what_it_reads(where: str, town: Path) -> None:
         make_world("sumo", {"map": str(map_), "ego": EGO})
 
 
-def test_a_file_that_is_not_there_is_said() -> None:
-    with pytest.raises(InvalidInput, match="there is no file"):
-        make_world("sumo", {"map": "no/such.net.xml", "ego": {"vehicle": "hero"}})
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"map": "no/such.net.xml"}, r"my\.yaml: world: there is no file .*\$here/"),
+        ({"map": "{town}/twon.net.xml"}, r"did you mean town\.net\.xml\?"),
+        ({"map": "{town}/broken.sumocfg"}, r"broken\.sumocfg: there is no file .*nett"),
+        ({"map": "{town}/town.net.xml", "route_files": "mine.rou.xm"}, "route_files: "),
+    ],
+)
+def test_a_file_that_is_not_there_is_said(
+    settings: dict[str, str], says: str, town: Path
+) -> None:
+    (town / "broken.sumocfg").write_text(CONFIG.replace("town.net", "nett"))
+    given: dict[str, Any] = {k: v.format(town=town) for k, v in settings.items()}
+    with pytest.raises(InvalidInput, match=says):
+        make_world("sumo", given | {"ego": {"vehicle": "hero"}}, "my.yaml")
 
 
 SCENARIO = """

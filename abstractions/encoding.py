@@ -102,7 +102,7 @@ def _wrong_type(
     """
     for name in numbers:
         if not isinstance(values[name], int | float | None):
-            return SignalFault(f"{name} is {values[name]!r:.40}, not a number")
+            error = TypeError(f"{name} is {values[name]!r:.40}, not a number")
     return SignalFault(f"a signal has the wrong type: {error}")
 
 

@@ -246,12 +246,15 @@ def expect(value: object, kind: type | tuple[type, ...], name: str, mend: str) -
         found = "nothing" if value is None else repr(value)
     else:
         found = _an(type(value).__name__)
+        if getattr(kinds[0], "_is_protocol", False):
+            lacks = [n for n in dir(kinds[0]) if n[0] != "_" and not hasattr(value, n)]
+            found += f" without {', '.join(lacks)}"
     problem = f"expected {wanted}, found {found:.80}"
     raise InvalidInput(problem, source=name, mend=mend)
 
 
 def _an(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 _SHOWN_WHOLE = (str, int, float, list, tuple, dict)

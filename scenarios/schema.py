@@ -337,10 +337,13 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
         path = Path(name_or_path)
         if path.suffix != SUFFIX and not os.path.exists(path):
             known = [*shipped, *(f"{name}:" for name in shipped_families())]
+            file = path.with_suffix(SUFFIX)
             raise InvalidScenario(
                 f"no scenario {name_or_path!r}",
-                mend=near_miss(name_or_path, known)
-                or ("list them with `forewarn scenarios`"),
+                mend=f"did you mean {file}?"
+                if file.exists()
+                else near_miss(name_or_path, known)
+                or "list them with `forewarn scenarios`",
             )
     return parse_scenario(read_text(path), str(path), path.parent)
 

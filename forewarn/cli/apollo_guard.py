@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from forewarn.abstractions.errors import naming
+from forewarn.abstractions.errors import InvalidModel, naming
 from forewarn.cli.apollo import (
     ApolloSurroundings,
     Edition,
@@ -23,6 +23,7 @@ from forewarn.cli.command import (
     OnlyFlag,
     Seed,
     command,
+    given_options,
 )
 from forewarn.cli.guarding import (
     GuardOptions,
@@ -97,6 +98,10 @@ def guard(
     if watched.fake is not None:
         from forewarn.scenarios.schema import load_scenario
 
+        given = given_options()
+        for name in ("map_", "told", "body", "without"):
+            if name in given:
+                raise click.UsageError(f"{given[name]} cannot be combined with --fake")
         law = asked.law or load_scenario(watched.fake).references
         asked = replace(asked, scenario=watched.fake, law=law)
     with ExitStack() as stack:
@@ -123,8 +128,14 @@ def guard(
         source = world.source
         asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
         # Create the loop before the first frame, which would otherwise be outdated.
-        with naming(asked.policy or "the policy"):
-            loop = guarding.open_world(world)
+        try:
+            with naming(asked.policy or "the policy"):
+                loop = guarding.open_world(world)
+        except InvalidModel as error:
+            if watched.fake is not None or around.map_ is not None:
+                raise
+            mend = "give Apollo's map with --map; many signals need it"
+            raise InvalidModel(error.problem, mend=mend) from None
         loop.prepare(scenario={"name": "apollo"}, seed=watched.seed)
         saying = Saying(loop.guard, "Apollo")
         _watch(world, loop, saying, watched)

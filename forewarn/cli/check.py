@@ -78,14 +78,10 @@ class Computed:
         """Rejects options that cannot be combined."""
         if not asked.prop and not asked.law:
             raise click.UsageError("there is nothing to check: give --prop or --law")
-        if not asked.law and self.within is not None:
-            raise click.UsageError("--within requires --law")
         if asked.law and (self.exact or self.engine != "builtin"):
             raise click.UsageError(
                 "--exact and --engine work only with --prop, not with --law"
             )
-        if self.closed_support and not self.intervals:
-            raise click.UsageError("--closed-support requires --intervals")
         if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
             raise click.UsageError(
                 "--intervals works only with --prop, not with --law, --exact or "
@@ -115,7 +111,7 @@ def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
 
     @cache
     def question_of(law: str | None) -> Question:
-        one = model_for(models, asked.of or law, str(model))
+        one = model_for(models, law, str(model), asked.of)
         return Question(model, one, asked.define, asked.from_, how.engine, how.exact)
 
     question = question_of(asked.law[0] if asked.law else None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -32,6 +33,9 @@ from click.core import ParameterSource
 from forewarn.cli.completing import COMPLETED
 
 Run = Callable[..., None]
+
+_WITH_UNIT = re.compile(r"'(\d+\.?\d*) ?(%|[a-z]+)' is not a ")
+"""An error message about a number with a unit."""
 
 
 def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
@@ -56,6 +60,11 @@ class _Plain:
     ) -> NoReturn:
         assert isinstance(self, click.IntRange | click.FloatRange)  # noqa: S101
         plain = message.replace("is not a valid count", "is not a whole number")
+        plain = plain.replace("is not a valid number", "is not a number")
+        if unit := _WITH_UNIT.match(plain):
+            number = float(unit[1])
+            plain = plain.rstrip(".")
+            plain += f"; write {number / 100 if unit[2] == '%' else number:g}"
         raise click.BadParameter(_plainly(plain, self), ctx=ctx, param=param)
 
 
@@ -339,6 +348,7 @@ def command(
 
         def call(**given: Any) -> None:
             given.pop("as_json", None)
+            check_needed(options)
             handed = {each: _made(made, given) for each, made in groups.items()}
             placed = [given.pop(each) for each in arguments]
             own = {
@@ -367,6 +377,23 @@ def given_options() -> dict[str, str]:
         if option.name
         and ctx.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
     }
+
+
+_NEEDS = re.compile(r"With (--[a-z-]+)(?: or (--[a-z-]+))?: ")
+"""The beginning of the help of an option that applies only with another option."""
+
+
+def check_needed(options: Sequence[click.Parameter]) -> None:
+    """Rejects a given option if its help begins with `With --OTHER: ` and that option
+    was not given.
+    """
+    given = given_options()
+    names = {each.name: each.opts for each in options}
+    used = {option for name in given for option in names[name]}
+    for option in options:
+        needed = _NEEDS.match(getattr(option, "help", None) or "")
+        if needed and option.name in given and used.isdisjoint(needed.groups()):
+            raise click.UsageError(f"{given[option.name]} requires {needed[1]}")
 
 
 def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def export(
         raise click.UsageError(
             f"--format mcap applies only to run records, and {model} is not one"
         )
-    chain = model_for(load_models(model), of, str(model)).chain
+    chain = model_for(load_models(model), None, str(model), of).chain
     if out is None:
         if format_ not in TEXT_FORMATS:
             raise click.UsageError(f"--format {format_} requires --out")

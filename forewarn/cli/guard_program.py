@@ -72,8 +72,14 @@ class Asking:
     memory: Folder | None = None
     count: Annotated[Seed, "-k"] = 3
 
+    def check(self) -> None:
+        """Rejects options that cannot be combined."""
+        if self.how != "live" and self.replies is None:
+            raise click.UsageError(f"--how {self.how} requires --replies")
+
     def chat(self) -> tuple[Chat, str]:
         """The chat with the model, and a description of the model for the output."""
+        self.check()
         from forewarn.plugins.chat import Partner
 
         partner = Partner(
@@ -192,6 +198,7 @@ def compile_(
     from forewarn.plugins.programs.judging import compiled, toolbox
     from forewarn.plugins.programs.writing import Writer
 
+    asking.check()
     asked, about = read_request(read_text(request), str(request)), read_text(spec)
     uploads = {path.name: read_text(path) for path in functions}
     notes: list[str] = []
@@ -376,9 +383,9 @@ def evaluate_(
 
     judge, usage, facts = by.made(asking)
     began_s = time.perf_counter()
-    roles = by.table()
-    if roles and kind != "access":
+    if by.roles is not None and kind != "access":
         raise click.UsageError("--roles applies only to --kind access")
+    roles = by.table()
     labelled = read_cases(cases, kind, roles.tables if roles else {})
     found = score(progress(labelled, "judging cases"), judge).as_dict()
     if usage is not None:

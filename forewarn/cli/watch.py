@@ -279,11 +279,17 @@ def _many(
     on: Pool,
 ) -> None:
     """Checks laws on every run in a folder or a Parquet file."""
+    from forewarn.abstractions.dataset.layout import SUFFIX
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
     from forewarn.monitors.laws.lawbook import find_laws
     from forewarn.scenarios.measuring.verdicts import VERDICTS, judged, key_of
 
+    if out is not None and out.suffix != SUFFIX:
+        raise click.BadParameter(
+            f"{str(out)!r} must end in {SUFFIX}, because it is a Parquet file",
+            param_hint="'--out'",
+        )
     left_out([source])
     runs = stored_runs(files_in(source))
     used = load_vocabulary(vocabulary) if vocabulary else runs[0].kept(()).vocabulary

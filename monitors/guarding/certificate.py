@@ -166,6 +166,12 @@ def load_certificate(folder: Path) -> Certificate:
             changed after it was certified.
     """
     path = folder / CERTIFICATE
+    if not path.is_file():
+        raise InvalidCertificate(
+            f"the folder has no {CERTIFICATE}",
+            source=str(folder),
+            mend="give a folder that `forewarn warrant` wrote",
+        )
     content = read_json(path)
     found = validated(Certificate, content, str(path), InvalidCertificate)
     changed = [

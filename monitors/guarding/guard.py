@@ -185,12 +185,14 @@ class Guard:
         ended, self._ended = self._ended, BROKEN_OFF  # unless this review completes
         readings: list[float] = []
         self._readings = readings
-        if type(frame) is not Frame:
-            told = "review expects Frame(time_s, sequence, signals), but got %.80r"
-            _LOG.warning(told, frame)
+        wrong = "" if type(frame) is Frame else type(frame).__name__
+        if wrong:
             frame = _NO_FRAME
         asked, proposal = proposal, None  # not used before its size is checked
         try:
+            if wrong:
+                told = "review expects Frame(time_s, sequence, signals), but got %s"
+                _LOG.warning(told, wrong)
             proposal = cut_short(asked)
             if ended:
                 decision = self._fallback(frame, ended)

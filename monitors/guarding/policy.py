@@ -78,7 +78,13 @@ class Step:
         return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
 
     def check(self, place: str) -> None:
-        """Rejects a threshold that no risk can reach or that is not a probability."""
+        """Rejects a step that is no intervention, and a threshold that no risk can
+        reach or that is not a probability.
+        """
+        if self.kind not in SEVERITY[1:]:
+            mend = suggest(str(self.kind), SEVERITY[1:])
+            problem = f"{self.kind!r:.60} is not an intervention"
+            raise InvalidPolicy(problem, place=place, mend=mend)
         reached = self.threshold <= 1 if self.inclusive else self.threshold < 1
         if not (self.threshold >= 0 and reached):
             above = "at least" if self.inclusive else "above"

@@ -16,6 +16,7 @@ from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidModel,
     near_miss,
+    suggest,
 )
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.vector import evaluate
@@ -439,15 +440,29 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
             )
 
 
-def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
+def model_for(
+    models: Sequence[Model], law: str | None, source: str, of: str | None = None
+) -> Model:
     """Chooses a model: the only one, or the model that was learned for a law.
 
+    Args:
+        models: The models of the file.
+        law: The law of a question to the model.
+        source: The name of the file, for error messages.
+        of: The law by which the user chooses the model.
+
     Raises:
-        InvalidModel: There are several models, and none was learned for the law.
+        InvalidModel: There are several models, and none was learned for the law, or the
+            model that the user chooses does not exist.
     """
+    names = [{law.name for law in laws_of(m)} | set(m.laws) for m in models]
+    if of is not None and of not in set().union(*names):
+        known = sorted(law.name for m in models for law in laws_of(m))
+        problem = f"no model in the file is for the law {of!r:.60}"
+        raise InvalidModel(problem, source=source, mend=suggest(of, known))
     if len(models) == 1:
         return models[0]
-    names = [{law.name for law in laws_of(m)} | set(m.laws) for m in models]
+    law = of or law
     found = [m for m, known in zip(models, names, strict=True) if law in known]
     if found:
         told_apart(own for m in found for own in laws_of(m) if own.name == law)

@@ -76,6 +76,19 @@ def add_written(library: Library, content: object, source: str) -> Library:
         try:
             library = add(library, [_written(library, name, entry)])
         except InvalidInput as error:
+            later = [
+                each
+                for each in file.predicates
+                if each not in library.predicates
+                and re.search(rf"\b{re.escape(each)}\b", entry.when)
+            ]
+            if later:
+                raise InvalidPredicate(
+                    f"the condition uses {later[0]}, which is not yet defined",
+                    source=source,
+                    place=f"predicates.{name}",
+                    mend="a predicate may use only predicates above it",
+                ) from None
             raise error.within(source, f"predicates.{name}") from None
     return library
 

@@ -38,6 +38,7 @@ from forewarn.plugins.agents.trajectory import (
     POLICY,
     UNNAMED,
     Trajectory,
+    compared,
     laws_of,
     model_of_laws,
 )
@@ -167,6 +168,25 @@ def json_arguments(text: str) -> dict[str, Any]:
     return found
 
 
+def _laws_over_calls(guarding: Guarding) -> list[Law]:
+    """The laws of the models, which must be about calls.
+
+    Raises:
+        InvalidInput: A law is about something else.
+    """
+    names = [law for model in guarding.models for law in model.laws]
+    try:
+        laws = laws_of(names)
+        compared(laws)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"the laws of the model are not about calls: {error.problem}",
+            source=guarding.name,
+            mend="give observe=…, which returns the state of the world",
+        ) from error
+    return laws
+
+
 SOURCE = Source("agent")
 
 
@@ -254,8 +274,11 @@ class AgentGuard(Turns, Closing):
         if tally is not None:
             known = replace(known, tally=TallyFile(tally, known.models))
         if observe is None:
-            names = known.laws or [law for each in known.models for law in each.laws]
-            return cls._over_calls(known, laws_of(names), action_of, halt)
+            if known.laws:
+                laws = laws_of(known.laws)
+            else:
+                laws = _laws_over_calls(known)
+            return cls._over_calls(known, laws, action_of, halt)
         return cls(
             known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
         )

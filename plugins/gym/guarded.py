@@ -18,6 +18,7 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.plugins.contracts import Actuator, Scenic
+from forewarn.plugins.functions import takes
 from forewarn.plugins.gym.sense import Senses, Shown
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
@@ -71,6 +72,13 @@ class ReviewedAgent:
         expect(guarding, Guarding, "guarding", "make it with Guarding.load(model)")
         mend = "give an object, such as EnvActuator(stop, shown)"
         expect(equipment.actuator, Actuator, "actuator", mend)
+        for method, *names in (
+            ("carry_out", "decision", "proposal", "frame"),
+            ("fallback", "frame"),
+            ("obeyed", "decision", "frame"),
+        ):
+            takes(getattr(equipment.actuator, method), "actuator", *names)
+        expect(equipment.period_s, (int, float), "period_s", "give seconds, as in 0.1")
         if name and guarding.record is not None and not is_folder(guarding.record):
             raise InvalidInput(
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",

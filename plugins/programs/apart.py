@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import platform
@@ -239,6 +240,14 @@ def _cell(sources: tuple[tuple[str, str], ...]) -> Cell:
     for file, text in sources:
         if len(text) > LONGEST_SOURCE:
             raise InvalidInput(f"longer than {LONGEST_SOURCE} characters", source=file)
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            place = f"line {getattr(error, 'lineno', 1)}"
+            problem = f"not Python: {getattr(error, 'msg', error)}"
+            raise InvalidInput(
+                problem, source=file, place=place, mend="correct this line"
+            ) from None
     cell = Cell(dict(sources))
     if not cell.functions:
         raise InvalidInput("the file defines no function", source=sources[0][0])

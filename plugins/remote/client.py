@@ -70,6 +70,8 @@ class GuardClient(object):
         actions: Optional[Dict[str, List[str]]] = None,
     ) -> None:
         host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError("the address must be HOST:PORT, not {!r}".format(address))
         self._address = (host.strip("[]"), int(port))
         hello = {"forewarn": PROTOCOL, "token": token}  # type: Dict[str, Any]
         hello["provides"] = provides

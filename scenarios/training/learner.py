@@ -183,7 +183,9 @@ class Learner:
         )
         if chosen is not None and chosen.fingerprint() != known.fingerprint():
             raise InvalidInput(
-                "the model was learned with a different abstraction", source=self.source
+                "the model was learned with a different abstraction",
+                source=self.source,
+                mend="leave out --abstraction, or learn a new model from all traces",
             )
         return known
 

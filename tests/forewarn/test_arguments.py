@@ -61,6 +61,14 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda road: _measure(road, policy=0.5),
         "policy: expected text or a path, found 0.5",
     ),
+    "laws over a car for laws over calls": (
+        lambda road: AgentGuard.load(road),
+        r"the laws of the model are not about calls: .* \(give observe=",
+    ),
+    "an intervention that does not exist": (
+        lambda _: Policy(rules={"*": (forewarn.Step("halt", 0.5),)}),  # type: ignore[arg-type]
+        r"rules, law \*: 'halt' is not an intervention",
+    ),
     "a list of tools": (
         lambda _: AgentGuard.by_laws(LAW).check_tools(["delete"]),  # type: ignore[arg-type]
         r"tools: expected a mapping, found \['delete'\]",
@@ -80,13 +88,28 @@ def test_a_wrong_class_for_a_guarded_environment_is_named(road: Path) -> None:
     from forewarn.plugins.gym import EnvActuator, GuardedEnv
 
     guarding = Guarding.load(road)
-    actuator = EnvActuator(1, lambda decision, frame: True)
-    for signals, of, says in (
-        (lambda observation: {}, actuator, "it is called as .*observation, info"),
-        (lambda observation, info: {}, EnvActuator, "found the class EnvActuator"),
-    ):
+
+    class Deaf(EnvActuator):
+        def carry_out(self, decision: Any) -> Any:  # type: ignore[override]
+            return decision
+
+    def none(observation: Any, info: Any) -> dict[str, Any]:
+        return {}
+
+    def shown(decision: Any, frame: Any) -> bool:
+        return True
+
+    actuator = EnvActuator(1, shown)
+    wrong: list[tuple[Any, Any, Any, str]] = [
+        (lambda observation: {}, actuator, 0.02, "it is called as .*observation, info"),
+        (none, EnvActuator, 0.02, "found the class EnvActuator"),
+        (none, object(), 0.02, "an object without can, carry_out, fallback, obeyed"),
+        (none, Deaf(1, shown), 0.02, r"carry_out\(decision, proposal, frame\)"),
+        (none, actuator, "0.02", "period_s: expected a whole number or a number"),
+    ]
+    for signals, of, period_s, says in wrong:
         with pytest.raises(InvalidInput, match=says):
-            GuardedEnv(gymnasium.make("CartPole-v1"), guarding, signals, of, 0.02)
+            GuardedEnv(gymnasium.make("CartPole-v1"), guarding, signals, of, period_s)
 
 
 def test_a_closed_environment_takes_no_step(road: Path) -> None:
@@ -114,7 +137,7 @@ def test_mistakes_that_a_guard_must_survive_are_logged(
     assert agent.before("read", '{"path": "a"}').stopped  # type: ignore[arg-type]
     said = [record.getMessage() for record in caplog.records]
     for says in (
-        "expects Frame(time_s, sequence, signals), but got {'speed': 3.0}",
+        "expects Frame(time_s, sequence, signals), but got dict",
         "call 99 is not in progress",
         "there is no tool 'delete' (did you mean delet?)",
         "arguments: expected a mapping, found",

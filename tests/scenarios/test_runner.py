@@ -319,7 +319,7 @@ def test_a_world_that_lacks_its_extra_ends_all(
         (
             "name: tiny\n  settings",
             "name: tinny\n  settings",
-            "there is no world 'tinny' (did",
+            "changed.yaml: world: there is no world 'tinny' (did",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def test_edges_between_lanes_and_speeds_are_completed(routes: Routes) -> None:
         ({"route": ["far", "side"]}, "there is no connection from far to side"),
         (
             {"route": ["side"], "lane": 1},
-            "has no lane 1 (lanes are numbered from 0 (right) to 0",
+            "has no lane 1 (the edge has only lane 0)",
         ),
         ({"route": ["side"], "position_m": 900.0}, "the edge is 150 m long"),
     ],

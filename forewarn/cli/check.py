@@ -55,9 +55,9 @@ class Computed:
     """The method of computation.
 
     Args:
-        engine: With --prop: model checker. storm, for cross-checking, needs stormpy.
-        exact: With --prop: compute exact rational results with Storm, such as 14/349.
-        intervals: With --prop: compute confidence bounds from the model's transition
+        engine: For --prop: model checker. storm, for cross-checking, needs stormpy.
+        exact: For --prop: compute exact rational results with Storm, such as 14/349.
+        intervals: For --prop: compute confidence bounds from the model's transition
             counts.
         closed_support: With --intervals: assume that only transitions in the model's
             support are possible, as is usual in publications.

@@ -40,7 +40,7 @@ class Risked:
 
     Args:
         risk: Show the risk in every state.
-        law: With --risk: law to show the risk for (default: the laws of the model); may
+        law: Law to show the risk for with --risk (default: the laws of the model); may
             be repeated.
         define: With --risk: definition of a label for --law, such as 'bad=s=3|s=7'; may
             be repeated.
@@ -85,6 +85,8 @@ def show(model: File, /, *, asked: Risked) -> None:
     from forewarn.scenarios.measuring.shown import branched
 
     models = load_models(model)
+    if asked.law and not asked.risk and len(models) == 1:
+        raise click.UsageError("--law requires --risk")
     payloads: list[dict[str, Any]] = []
     lines: list[str] = []
     own = [{*found.laws, *(law.name for law in laws_of(found))} for found in models]

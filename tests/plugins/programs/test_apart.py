@@ -167,7 +167,7 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
         ("def silent(x):\n    return x", "silent has no docstring"),
         ('def f(*x):\n    """F."""', "has parameters that programs cannot pass"),
         ("x = 1", "the file defines no function"),
-        ("def f(:", "SyntaxError"),
+        ("def f(:", "line 1: not Python: invalid syntax"),
         ("import socket", "ModuleNotFoundError"),
         ("open('/etc/passwd')", "PermissionError"),
         ("#" * 100_001, "longer than 100000 characters"),

@@ -171,7 +171,7 @@ _decode = json.JSONDecoder(
 def check_items(text: str, source: str, place: str = "") -> None:
     """Rejects JSON with too many items, before the JSON is parsed."""
     if sum(map(text.count, ",[{")) > MAX_ITEMS:
-        limit = f"more than the limit of {MAX_ITEMS} items"
+        limit = f"the JSON has more than {MAX_ITEMS} items"
         raise TooLarge(limit, source=source, place=place)
 
 
@@ -249,7 +249,7 @@ class _Plain(yaml.SafeLoader):
 def parse_yaml(text: str, source: str) -> Any:
     """Parses YAML with a safe loader; rejects duplicate keys, aliases and tags."""
     if len(text) > MAX_YAML_CHARACTERS:
-        limit = f"longer than the limit of {MAX_YAML_CHARACTERS} characters"
+        limit = f"the YAML is longer than {MAX_YAML_CHARACTERS} characters"
         raise TooLarge(limit, source=source)
     try:
         loader = _Plain(text)

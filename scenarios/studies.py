@@ -126,7 +126,7 @@ class Tuning(Plotted):
         """Writes the policy's file.
 
         Raises:
-            InvalidInput: No threshold keeps the guarantee; the message says why.
+            InvalidInput: No threshold achieves the guarantee; the message says why.
         """
         path = Path(path)
         write_policy(path, self.needed_policy())
@@ -136,7 +136,7 @@ class Tuning(Plotted):
         """Returns the policy.
 
         Raises:
-            InvalidInput: No threshold keeps the guarantee; the message says why.
+            InvalidInput: No threshold achieves the guarantee; the message says why.
         """
         if self.policy is None:
             why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())

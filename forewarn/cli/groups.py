@@ -198,7 +198,7 @@ class Warned:
                         f"{purpose}"
                     ),
                 )
-            said += f", at the thresholds tuned to {purpose}"
+            said += f", at the thresholds of --preset {purpose}"
         return files.model, policy, f"{said}."
 
 

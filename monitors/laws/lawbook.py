@@ -56,7 +56,7 @@ class Law:
         clock_s: The shortest period of the law's monitor in seconds, for laws whose
             automaton grows exponentially with shorter periods.
         note: A remark about the law's text.
-        severe: Whether a violation does such harm that no run may be let pass.
+        severe: Whether a violation is so harmful that --let-pass is rejected.
         vocabulary: The vocabulary of the formula's names; None if any name is accepted.
         parts: The parts of this law, each with its own monitor.
     """

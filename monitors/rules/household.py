@@ -1,7 +1,7 @@
 """Predicates about a household robot: the state of things, and the proposed action.
 
-What the hand holds is read from frames if they say so; otherwise, as in agents' logs,
-it is inferred from successful actions. A hazard also requires that the hand holds what
+The held object is read from frames if they contain it; otherwise, as in agents' logs,
+it is inferred from successful actions. A hazard also requires that the robot holds what
 the action needs, because an impossible action does no harm.
 """
 

@@ -1,0 +1,51 @@
+"""How each kind of abstraction warned in training, for each law of the shipped models.
+
+`forewarn train` stores how each candidate warned in held-out folds of the training
+runs. This command prints the best candidate of each kind: the fraction of violations
+with a timely warning, and the mean lead time. Both are averaged over the false-alarm
+rates at which candidates are compared.
+
+    python benchmarks/abstractions.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from run import aligned
+
+from forewarn.monitors.chains.model import load_models
+from forewarn.scenarios.shipped import FOLDER
+
+KINDS = {"hand-made": "hand-made", "learned": "tree", "scored": "score"}
+SUFFIX = ".model.json.gz"
+
+
+def rows(model: Path) -> Iterator[tuple[str, ...]]:
+    """Yields the row of each law of a model file."""
+    for each in load_models(model):
+        found = each.training.get("abstraction")
+        if not found:
+            continue
+        # The best candidate of each kind; candidates are stored with the best first.
+        best = {tried["kind"]: tried for tried in reversed(found["tried"])}
+        for law in best[found["chosen"]].get("warned", ()):
+            cells = (_cell(best.get(kind, {}), law) for kind in KINDS)
+            name = model.name.removesuffix(SUFFIX)
+            yield (name, law, *cells, KINDS[found["chosen"]])
+
+
+def _cell(tried: dict[str, Any], law: str) -> str:
+    if law not in tried.get("warned", ()):
+        return "-"
+    return f"{tried['warned'][law]:.2f}, {tried['ahead_s'][law]:.1f} s"
+
+
+if __name__ == "__main__":
+    table = [("model", "law", *KINDS.values(), "taken")]
+    for path in sorted(FOLDER.glob(f"*{SUFFIX}")):
+        table += rows(path)
+    for line in aligned(table):
+        print(line)

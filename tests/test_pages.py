@@ -41,6 +41,7 @@ LEFT = {
     r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
     r" measure household": "minutes; tests/scenarios/test_embodied.py has fewer runs",
     r" measure env-highway": "a minute; tests/plugins/highway has shorter ones",
+    r"--baseline logistic": "500 runs; tests/forewarn/test_measuring.py has fewer",
     r"--until rate": "hundreds of runs; tests/scenarios/test_sampling.py has fewer",
     r" metadrive-": "packages of 300 MB; tests/plugins/metadrive runs one",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",

@@ -27,7 +27,7 @@ SAME = {
     "chain-braking": ("89ff5db6e5ae", "bb2b06f60e3a"),
     "give-way": ("ceab87c4df28", "733564b0e7d9"),
     "green-start": ("04f50c57733a", "0b55e3c73f1a"),
-    "highway-lanes": ("ede2104ac905", "b724bd4c0593"),
+    "highway-lanes": ("ede2104ac905", "fc571dc9a770"),
     "highway-speed": ("8342808c050f", "0589b97321de"),
     "merge": ("30c5cbd99f98", "5117b17af11c"),
     "roundabout": ("fdc0495a10a6", "e62236351419"),

@@ -141,17 +141,19 @@ class LaneChanges:
         self._passed: str | None = None
         self._passed_until_s = 0.0
 
-    def side_margin(self, progress: Progress) -> float | None:
+    def side_margin(self, progress: Progress, changes: bool) -> float | None:
         """Returns how much the gap to the follower in the target lane exceeds the safe
         gap, in m.
 
         The safe gap is the one at which the follower need not brake. None if the ego is
-        not changing lanes, or if no vehicle approaches in the target lane.
+        not changing lanes, or if no vehicle approaches in the target lane. If the turn
+        signal changes during a lane change, the new signal counts from its end.
         """
         ego, roads = self._scene.ego, self._scene.roads
-        if ego.signal != self._signal:
+        announced = changes and self._signal in _SIDES
+        if ego.signal != self._signal and not announced:
             self._signal, self._signal_lane = ego.signal, ego.lane
-        side, lane = _SIDES.get(ego.signal), roads.lanes[ego.lane]
+        side, lane = _SIDES.get(self._signal), roads.lanes[ego.lane]
         if side is None or lane.inside or roads.lane_count(lane.edge) < 2:
             return None
         if ego.lane != self._signal_lane:

@@ -263,9 +263,9 @@ class Senses:
         values["traffic_jam"] = jammed(scene, seen.near, progress)
         values |= see_around(ego, seen)
         values |= see_people(scene, progress, demand, self.conflicts)
-        margin = self._changes.side_margin(progress)
-        first = crossing.first or (margin is not None and margin < 0.0)
         changes = abs(ego.lateral) > _DRIFTING
+        margin = self._changes.side_margin(progress, changes)
+        first = crossing.first or (margin is not None and margin < 0.0)
         return values | {
             "side_margin": rounded(margin),
             "priority_vehicle": first,

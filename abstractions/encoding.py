@@ -270,7 +270,7 @@ class Reader:
 
     Args:
         encode: The function that encodes values as a state.
-        past: The expressions over time; an inner expression comes before its outer one.
+        past: The expressions over time; nested ones precede those that contain them.
         scores: The scores, computed after the expressions over time.
 
     `values` contains the signals of the last frame and the values computed from them.
@@ -318,7 +318,7 @@ class ColumnReader:
     """Computes expressions over time and scores for whole columns at once.
 
     Args:
-        past: The expressions over time; an inner expression comes before its outer one.
+        past: The expressions over time; nested ones precede those that contain them.
         scores: The scores, computed after the expressions over time.
     """
 

@@ -445,7 +445,7 @@ class Lessons:
         traces: The files that contain the traces of the runs.
         period_s: The time between the frames of a trace in seconds.
         abstraction: The predicates of the guard's model.
-        horizon_s: The prediction horizon of the guard's risk in seconds.
+        horizon_s: The prediction horizon of the risk in seconds.
     """
 
     traces: tuple[Stored, ...]

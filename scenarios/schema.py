@@ -89,7 +89,7 @@ class Scenario:
         actuator: The actuator that executes decisions; None for the world's own.
         laws: The watched laws; the parts of a compound law are separate laws.
         abstraction: The abstraction that the model is learned over.
-        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        horizon_s: The prediction horizon H of the risk, in seconds.
         goal: The condition that holds once the task is complete; None without a task.
         draws: The distributions of the random values.
         end: The conditions that end an episode.

@@ -363,7 +363,7 @@ def reliability(
 def unmet_ahead(
     automaton: Automaton, letters: Sequence[Ints], steps: int
 ) -> list[tuple[Ints, Bools]]:
-    """Determines the outcomes that a guard's risk predicts, from complete traces.
+    """Determines the outcomes that an estimated risk predicts, from complete traces.
 
     Unlike `came_true`, these outcomes cover every obligation, not only the first that
     is broken.

@@ -244,10 +244,10 @@ def _worst(several: Iterable[_Figures]) -> _Figures:
 class LawWatch:
     """Tracks a law: the state of its monitor, and the present risk.
 
-    `low`, `point` and `high` are the guard's risk after the last frame, `likely` is its
-    likely interval, and `judged` is the value that is compared with thresholds. If the
-    law was broken at this frame, or in a gap before it, `broken` is set and the risk is
-    1; the monitor restarts, but keeps its memory of the past.
+    `low`, `point` and `high` are the estimated risk after the last frame, `likely` is
+    its likely interval, and `judged` is the value that is compared with thresholds. If
+    the law was broken at this frame, or in a gap before it, `broken` is set and the
+    risk is 1; the monitor restarts, but keeps its memory of the past.
 
     After a lost frame, the monitor may be in any of its states. All possible states are
     tracked until only one is left; until then, the risk is unknown.
@@ -387,7 +387,7 @@ class LawWatch:
 
     @property
     def risk(self) -> Risk:
-        """The guard's risk after the last frame read."""
+        """The estimated risk after the last frame read."""
         return Risk(self.low, self.point, self.high, self.likely)
 
     @property

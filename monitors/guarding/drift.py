@@ -238,7 +238,7 @@ def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference 
 
 
 class Stated(Listener):
-    """Records a guard's risks along one run, to compare them with the outcome.
+    """Records the estimated risks along one run, to compare them with the outcome.
 
     Args:
         policy: The guard's policy.

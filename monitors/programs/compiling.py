@@ -277,8 +277,8 @@ def compile_request(
 ) -> str:
     """Compiles a request of tables and sentences to a program.
 
-    Things that the specification of the guarded agent names are known. If tools are
-    given, sentences are about calls of these tools.
+    Sentences may refer to every thing that the specification of the guarded agent
+    mentions. If tools are given, sentences are about calls of these tools.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:

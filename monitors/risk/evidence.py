@@ -217,7 +217,7 @@ def assess(
 
 @dataclass(frozen=True, slots=True)
 class RiskAt:
-    """The guard's risk in one state of the monitor, with bounds if known.
+    """The estimated risk in one state of the monitor, with bounds if known.
 
     `likely` is the likely interval of the calibrated risk; it is not a bound.
     """

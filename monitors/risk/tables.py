@@ -1,10 +1,11 @@
 """Risk tables: the risk of breaking a law for each chain state and monitor state.
 
-The guard's risk within H is the probability that an obligation that is pending now, or
-arises within the next H steps, is later broken: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
-where q' is q after reading s'; V_0(s, q) settles the pending obligations of q without
-new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 while
-the deadline lies beyond H. For invariants, the two risks agree.
+The risk within H that a guard uses is the probability that an obligation that is
+pending now, or arises within the next H steps, is later broken: V_h(s, q) = sum P(s,
+s') V_h-1(s', q'), where q' is q after reading s'; V_0(s, q) settles the pending
+obligations of q without new ones. The literal risk, "violated within H steps"
+(`violation_within`), is 0 while the deadline lies beyond H. For invariants, the two
+risks agree.
 
 Tables are computed when a model is loaded.
 """
@@ -67,7 +68,7 @@ class RiskTable:
         end: The index of END, if there is one.
         letters: For each state, the column of its letter in the automaton's tables.
         horizon_steps: The horizon H, in steps.
-        point: The guard's risk within H.
+        point: The point estimate of the risk within H.
         low: The lower bound on the risk. If training runs visited the pair, the bound
             comes from first visits; otherwise, it is the minimum risk over all chains
             within the intervals.
@@ -92,7 +93,7 @@ class RiskTable:
         return len(self.states)
 
     def lookup(self, monitor_state: int, state: int) -> float:
-        """The guard's risk of a pair."""
+        """The estimated risk of a pair."""
         return float(self.point[monitor_state, state])
 
     def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
@@ -197,7 +198,7 @@ def violation_within(
 
 
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
-    """The guard's risk within a number of steps, by [monitor state, chain state]."""
+    """The estimated risk within a number of steps, by [monitor state, chain state]."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
@@ -214,7 +215,7 @@ def guard_bound(
     steps: int,
     maximise: bool,
 ) -> Floats:
-    """The minimum or maximum of the guard's risk over all chains within the intervals.
+    """The minimum or maximum risk over all chains within the intervals.
 
     If obligations may stay pending forever, the part beyond H is iterated from the safe
     side, and stopped after 10,000 sweeps or at the work limit. The bound then holds,

@@ -183,7 +183,7 @@ def cross_validate(
     automaton: Automaton,
     steps: int,
 ) -> Reliability | None:
-    """Predicts the guard's risk in every trace with a chain that was learned without
+    """Predicts the risk in every trace with a chain that was learned without
     it.
 
     The traces, given as state numbers of the model, are divided into five folds. Each

@@ -311,8 +311,8 @@ def _merge(expected: list[float]) -> list[int]:
 
 
 def _length_variation(ages: Ints, hazard: Floats, rate: float) -> float:
-    """The total variation distance between observed and geometric durations, by ranges
-    of ages.
+    """The total variation distance between the observed distribution of durations and
+    a geometric one, with durations grouped into ranges.
     """
     spans = np.diff(ages, prepend=0)
     shares = []

@@ -1,9 +1,9 @@
 """A baseline that shows whether the Markov chain is needed: logistic regression on the
 predicates of the guard.
 
-It is trained on the same runs to predict the same event as the guard's risk. Its inputs
-are the predicates and whether an obligation is pending. It is fitted with scikit-learn;
-at run time, only a weighted sum is computed.
+It is trained on the same runs to predict the same event as the guard's chain. Its
+inputs are the predicates and whether an obligation is pending. It is fitted with
+scikit-learn; at run time, only a weighted sum is computed.
 """
 
 from __future__ import annotations

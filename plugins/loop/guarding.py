@@ -262,7 +262,8 @@ def _check_bound(
             raise InvalidInput(
                 f"the rule {lost[0]} applies to actions that {source.name} does "
                 "not have",
-                mend=f"the actions are {', '.join(actions)}; change or disable it",
+                mend=f"change or disable the rule; the available actions are "
+                f"{', '.join(actions)}",
             )
         if isinstance(judge, Calling):
             judge.check_tools(actions)

@@ -208,7 +208,7 @@ def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
 
 
 def car_name(index: int) -> str:
-    """Returns the name in the simulation of a car, given its index in `cars`."""
+    """Returns a car's name in the simulation, given its index in `cars`."""
     return f"car{index}"
 
 

@@ -3,9 +3,9 @@
 Episodes are run once with the guard in shadow mode, and the risk of every law is
 recorded at every frame; thresholds are compared on these runs. The same seeds are then
 run again with the guard intervening. `evaluation.warned` defines how warnings are
-evaluated; each row also has the Brier score of the guard's risk.
+evaluated; each row also has the Brier score of the estimated risk.
 
-The Brier score compares, frame by frame up to the first violation, the guard's risk
+The Brier score compares, frame by frame up to the first violation, the estimated risk
 within H with the outcome: 1 if an obligation that is pending, or arises within the next
 H seconds, goes unmet; 0 otherwise. Frames without a risk are left out; their number is
 reported.
@@ -76,10 +76,10 @@ class LawRow:
 
     Args:
         law: The law's name.
-        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        horizon_s: The prediction horizon H of the risk, in seconds.
         step: The threshold.
         warned: The lead times of the warnings, and the detection and false-alarm rates.
-        calibration: The calibration of the guard's risk; None if no frame had a risk.
+        calibration: The calibration of the risk; None if no frame had a risk.
         brier_interval: The bootstrap interval of the Brier score, over runs.
         initial_risk: The mean risk at the first frame.
         promise: The policy's guarantee for this threshold, if any.
@@ -116,7 +116,7 @@ class Measurement(Plotted):
 
     Args:
         scenario: The name of the scenario.
-        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        horizon_s: The prediction horizon H of the risk, in seconds.
         episodes: The runs with the guard in shadow mode.
         rows: A row for each law and threshold.
         baselines: The rows of each baseline, by name.

@@ -310,7 +310,7 @@ class RecordedRun(Head):
 
     Args:
         path: The file of the run record.
-        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        horizon_s: The prediction horizon H of the risk, in seconds.
         sequences: The sequence numbers of the frames.
         ended: Why the run ended.
         times_s: The time of each frame, in seconds.

@@ -59,7 +59,7 @@ class BaselineScores:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The guard's risk at every frame of one episode.
+    """The estimated risk at every frame of one episode.
 
     Args:
         times_s: The time of each frame, in seconds.
@@ -92,7 +92,7 @@ def read_series(path: Path) -> Series:
 
 
 class SeriesLog(Listener):
-    """Records the guard's risk at every frame.
+    """Records the estimated risk at every frame.
 
     Args:
         policy: The policy, which determines the treatment of unknown states.

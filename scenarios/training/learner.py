@@ -256,7 +256,7 @@ class Learner:
 
     @property
     def _horizon_s(self) -> float:
-        """The prediction horizon of the guard's risk, in seconds."""
+        """The prediction horizon of the risk, in seconds."""
         known = self.scenario.horizon_s if self.scenario else HORIZON_S
         return self.wish.horizon or known
 

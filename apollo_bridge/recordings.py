@@ -322,8 +322,8 @@ class RecordedDrive:
             begun_s = now_s if math.isnan(begun_s) else begun_s
             if now_s < last_s - _BACK_S:
                 raise InvalidTrace(
-                    f"Apollo's clock jumps back {last_s - begun_s:.3f} s after the "
-                    "start of the record",
+                    f"{last_s - begun_s:.3f} s after the start of the record, Apollo's "
+                    "clock jumps back",
                     source=str(self._path),
                 )
             if now_s >= begun_s + due * self._period_s - 1e-6 and now_s > last_s:

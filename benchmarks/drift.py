@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import by_seed
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.schema import Plug, Scenario, load_scenario
+from forewarn.scenarios.schema import NamedPlugin, Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 
 FIRST_SEED = 6_100_000
@@ -91,7 +91,7 @@ def shipped(name: str, runs: int, out: Path) -> str:
     if pilot.name != "sumo-driver":
         return said
     settings = {**pilot.settings, "profile": "reckless"}
-    other = scenario.driven_by(Plug(name=pilot.name, settings=settings))
+    other = scenario.driven_by(NamedPlugin(name=pilot.name, settings=settings))
     reckless = _driven(other, policy, runs // 4, out)
     found = _drifted(policy, lambda rng: _one_of(reckless, rng), SHORT)
     rate = sum(map(_violating, reckless)) / len(reckless)

@@ -302,18 +302,18 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """How to create a plug in order to test its interface without external programs.
+    """How to create a plugin in order to test its interface without external programs.
 
-    Without an example, a plug is created with its default settings, and a pilot is
+    Without an example, a plugin is created with its default settings, and a pilot is
     tested in the world of the same name.
 
     Args:
-        settings: The settings of the plug.
+        settings: The settings of the plugin.
         world: The name of the world in which a pilot or an actuator is tested.
         pilot: The name of the pilot that acts in a world.
         substitute: A harmless action of the world, with which to test `substitute`.
         steps: The number of steps of an episode.
-        make: Creates the plug if it needs more than settings, for example a stand-in
+        make: Creates the plugin if it needs more than settings, for example a stand-in
             server.
         deterministic: Whether a pilot's proposals depend only on the seed and the
             frames.
@@ -333,7 +333,7 @@ class Example:
 
 @runtime_checkable
 class WithExample(Protocol):
-    """A plug class that provides an example for the tests of its interface."""
+    """A plugin class that provides an example for the tests of its interface."""
 
     def example(self) -> Example:
         """Returns the example; this is a static method."""

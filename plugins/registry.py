@@ -1,13 +1,13 @@
-"""Finds plugs (worlds, pilots, actuators and baselines) through entry points.
+"""Finds plugins (worlds, pilots, actuators and baselines) through entry points.
 
-A package declares a plug in its metadata, for example
+A package declares a plugin in its metadata, for example
 
     [project.entry-points."forewarn.worlds"]
     mine = "my_package.bridge:MyWorld [mine]"
 
-where the name in brackets is the extra that the plug requires, if any. Listing plugs
-reads only metadata. A plug is imported when it is requested, and an error is raised if
-it cannot be loaded.
+where the name in brackets is the extra that the plugin requires, if any. Listing
+plugins reads only metadata. A plugin is imported when it is requested, and an error is
+raised if it cannot be loaded.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _CONTRACTS: dict[str, Any] = {
 }
 
 
-class BrokenPlug(ForewarnError):
-    """A requested plug cannot be loaded, or does not implement its interface."""
+class BrokenPlugin(ForewarnError):
+    """A requested plugin cannot be loaded, or does not implement its interface."""
 
     exit_status = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plug:
-    """A plug, as declared in the metadata of a package."""
+class Plugin:
+    """A plugin, as declared in the metadata of a package."""
 
     role: Role
     name: str
@@ -72,22 +72,22 @@ def _found(role: Role) -> dict[str, list[EntryPoint]]:
     return found
 
 
-def plugs(role: Role) -> list[Plug]:
-    """Lists all plugs of a role, sorted by name, without importing them."""
+def plugins(role: Role) -> list[Plugin]:
+    """Lists all plugins of a role, sorted by name, without importing them."""
     return [
-        Plug(role, point.name, _package(point), point.value, _extra(point))
+        Plugin(role, point.name, _package(point), point.value, _extra(point))
         for _, points in sorted(_found(role).items())
         for point in points
     ]
 
 
 def load(role: Role, name: str) -> Callable[..., Any]:
-    """Loads a plug, and returns its factory, which usually is a class.
+    """Loads a plugin, and returns its factory, which usually is a class.
 
     Raises:
-        InvalidInput: No package declares a plug of this name, or several packages do.
-        MissingDependency: The plug requires an extra that is not installed.
-        BrokenPlug: The plug cannot be loaded for another reason.
+        InvalidInput: No package declares a plugin of this name, or several packages do.
+        MissingDependency: The plugin requires an extra that is not installed.
+        BrokenPlugin: The plugin cannot be loaded for another reason.
     """
     points = _found(role).get(name, [])
     if not points:
@@ -109,13 +109,13 @@ def load(role: Role, name: str) -> Callable[..., Any]:
         factory: Callable[..., Any] = point.load()
     except Exception as error:
         # The error may name the extra of a dependency, which may install less than the
-        # plug's.
+        # plugin's.
         if isinstance(error, ImportError | MissingDependency):
             if _package(point) == _OURS and (extra := _extra(point)):
                 raise MissingDependency(f"the {role} {name}", extra) from error
         if isinstance(error, ForewarnError):
             raise
-        raise BrokenPlug(
+        raise BrokenPlugin(
             f"the {role} {name} of the package {_package(point)} could not be "
             f"loaded: {type(error).__name__}: {error}"
         ) from error
@@ -164,7 +164,7 @@ def _make(
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlug(f"{name} is not a valid {role}, because it lacks {lacks}")
+        raise BrokenPlugin(f"{name} is not a valid {role}, because it lacks {lacks}")
     return made
 
 

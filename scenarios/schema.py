@@ -43,7 +43,7 @@ class InvalidScenario(InvalidInput):
 Span = Annotated[tuple[float, float], Field(strict=False)]
 
 
-class Plug(Strict):
+class NamedPlugin(Strict):
     """A world, pilot or actuator by its registered name, with its settings."""
 
     name: str
@@ -62,9 +62,9 @@ class _ScenarioFile(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
     title: str
     description: str = ""
-    world: Plug
-    pilot: Plug
-    actuator: Plug | None = None
+    world: NamedPlugin
+    pilot: NamedPlugin
+    actuator: NamedPlugin | None = None
     laws: list[str] = Field(min_length=1)
     abstraction: str | dict[str, Any]
     horizon_s: float = Field(default=3.0, gt=0)
@@ -103,9 +103,9 @@ class Scenario:
     name: str
     title: str
     description: str
-    world: Plug
-    pilot: Plug
-    actuator: Plug | None
+    world: NamedPlugin
+    pilot: NamedPlugin
+    actuator: NamedPlugin | None
     laws: tuple[Law, ...]
     abstraction: Abstraction
     horizon_s: float
@@ -164,10 +164,12 @@ class Scenario:
         """Samples the random values for the episode with this seed."""
         return draw_all(self.draws, seed)
 
-    def settings(self, plug: Plug, seed: int) -> dict[str, Any]:
-        """Returns a plug's settings for the episode with this seed."""
+    def settings(self, plugin: NamedPlugin, seed: int) -> dict[str, Any]:
+        """Returns a plugin's settings for the episode with this seed."""
         drawn = self.drawn(seed)
-        settings: dict[str, Any] = filled(plug.settings, drawn, self.source, plug.name)
+        settings: dict[str, Any] = filled(
+            plugin.settings, drawn, self.source, plugin.name
+        )
         return settings
 
     def on(self, world: str) -> Scenario:
@@ -180,7 +182,7 @@ class Scenario:
         settings = {**self.world.settings, "scenario": self.source}
         return replace(
             self,
-            world=Plug(name=world, settings=settings),
+            world=NamedPlugin(name=world, settings=settings),
             actuator=None,
             text=f"{self.text}# world: {world}\n",
             source=f"{self.source}{ELSEWHERE}{world}",
@@ -203,7 +205,7 @@ class Scenario:
         text = f"{self.text}# laws: {json.dumps(changed.references)}\n"
         return replace(changed, text=text)
 
-    def driven_by(self, pilot: Plug) -> Scenario:
+    def driven_by(self, pilot: NamedPlugin) -> Scenario:
         """Returns the same scenario with another pilot."""
         if pilot == self.pilot:
             return self
@@ -249,9 +251,9 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
         _goal(file.goal, abstraction, source), file.draws,
         file.end, file.expected_base_rate, _judges(file, source, folder), text, source,
     )  # fmt: skip
-    for plug in (file.world, file.pilot, file.actuator):
-        if plug is not None:
-            scenario.settings(plug, 0)
+    for plugin in (file.world, file.pilot, file.actuator):
+        if plugin is not None:
+            scenario.settings(plugin, 0)
     return scenario
 
 
@@ -424,8 +426,8 @@ def _book(content: Any, source: str) -> TaskBook:
         raise InvalidScenario(
             "the file has no tasks, so it is not a family of scenarios", source=source
         )
-    plug = validated(Plug, content["tasks"], source, InvalidScenario)
-    return make_task_book(plug.name, plug.settings, source)
+    plugin = validated(NamedPlugin, content["tasks"], source, InvalidScenario)
+    return make_task_book(plugin.name, plugin.settings, source)
 
 
 def _of_task(content: Any, entry: Mapping[str, Any]) -> Any:

@@ -172,9 +172,9 @@ def test_test_folders_are_no_packages() -> None:
 
 
 def test_scenarios_know_plugs_only_through_the_registry() -> None:
-    shared = {"loop"}  # a room beside the plugs
-    plugs = {path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py")}
-    named = re.compile(rf"forewarn\.plugins\.({'|'.join(plugs - shared)})\b")
+    shared = {"loop"}  # a room beside the plugins
+    plugins = {path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py")}
+    named = re.compile(rf"forewarn\.plugins\.({'|'.join(plugins - shared)})\b")
     guilty = [
         path
         for path in (PACKAGE / "scenarios").resolve().rglob("*.py")

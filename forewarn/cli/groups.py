@@ -120,13 +120,13 @@ class Driven(Where):
 
     def scenario(self, name: str) -> Scenario:
         """Loads a scenario, with the requested world, laws, pilot and settings."""
-        from forewarn.scenarios.schema import Plug
+        from forewarn.scenarios.schema import NamedPlugin
 
         scenario = Where.scenario(self, name)
         pilot, given = self.pilot, keyed(self.set, "--set")
         if pilot is None:
             pilot, given = scenario.pilot.name, {**scenario.pilot.settings, **given}
-        return scenario.driven_by(Plug(name=pilot, settings=given))
+        return scenario.driven_by(NamedPlugin(name=pilot, settings=given))
 
 
 # -- the model and policy of a guard -------------------------------------------
@@ -342,12 +342,12 @@ def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The rules and guard programs to apply in addition to the risk.
+    """The rules and guard programs to apply in addition to the risk check.
 
     Args:
-        guard_program: Signed guard program to apply in addition to the risk; may be
-            repeated.
-        rules: File of rules to apply in addition to the risk; may be repeated.
+        guard_program: Signed guard program to apply in addition to the risk check; may
+            be repeated.
+        rules: File of rules to apply in addition to the risk check; may be repeated.
         predicates: YAML file with your own predicates for the rules; may be repeated.
         user: Fact about the user for guard programs, such as role=child; may be
             repeated.

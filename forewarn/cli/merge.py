@@ -222,7 +222,7 @@ def _lines(
 
 
 def _stops(stopped_by: Mapping[str, int]) -> str:
-    """Formats the number of runs that were stopped, by law."""
+    """Formats the number of stopped runs for each law."""
     return ", ".join(
         f"{times} for {shown(law) if law else 'invalid inputs'}"
         for law, times in stopped_by.items()

@@ -43,7 +43,7 @@ class Guaranteeing:
         group: Column of the facts that groups runs, such as driver, road, task or
             model. The runs of a group are used either for learning or for the
             certificate.
-        facts: CSV file with one row of facts per run (default: runs.csv beside the logs).
+        facts: CSV file with one row of facts per run (default: the logs' runs.csv).
             A column `run`, `file` or `seed` identifies the run; the column `label`
             contains `safe` or `unsafe`; any other column can be the --group.
     """

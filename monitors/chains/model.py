@@ -193,7 +193,7 @@ def refuse_other(
         scenario: The scenario that the system runs.
         vocabulary: The name of the vocabulary of the system's frames.
         period_s: The time between two frames of the system, in seconds.
-        tolerance: The allowed relative difference of the period.
+        tolerance: The allowed relative difference in period.
     """
     found = _differences(model, scenario, vocabulary, period_s, tolerance)
     if differs := "; ".join(found):

@@ -113,7 +113,10 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
             raise InvalidPredicate(f"{predicate!r:.60} is not a Predicate")
         name = predicate.name
         if not _NAME.fullmatch(name):
-            raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
+            raise InvalidPredicate(
+                f"{name!r:.60} cannot be the name of a predicate (use letters, digits "
+                "and underscores)"
+            )
         if name in known or name in library.fields:
             raise InvalidPredicate(
                 f"the name {name} is already in use", mend="choose another name"

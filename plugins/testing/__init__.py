@@ -1,11 +1,11 @@
 """Test suites that check the interfaces of worlds, pilots, actuators and baselines.
 
-The suites run for all registered plugs. This line in a test file makes pytest find
+The suites run for all registered plugins. This line in a test file makes pytest find
 them:
 
     globals().update(suites())
 
-A subclass tests a single plug of your own:
+A subclass tests a single plugin of your own:
 
     class TestMyWorld(WorldContract):
         def make_world(self):

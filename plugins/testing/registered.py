@@ -1,10 +1,10 @@
-"""Test suites for the registered plugs of all packages.
+"""Test suites for the registered plugins of all packages.
 
 This line in a test file makes pytest find the suites:
 
     globals().update(suites())
 
-A plug is created from the `example` of its class or, without an example, with its
+A plugin is created from the `example` of its class or, without an example, with its
 default settings.
 """
 
@@ -44,13 +44,13 @@ from forewarn.plugins.contracts import (
     World,
 )
 from forewarn.plugins.registry import (
-    Plug,
+    Plugin,
     Role,
     load,
     make_actuator,
     make_pilot,
     make_world,
-    plugs,
+    plugins,
 )
 from forewarn.plugins.testing.actuators import (
     ActuatorContract,
@@ -74,10 +74,10 @@ _LESSONS = 20
 
 
 def suites(package: str | None = None) -> dict[str, type]:
-    """Returns the test suites for all plugs, by class name.
+    """Returns the test suites for all plugins, by class name.
 
     Args:
-        package: The package whose plugs are tested; by default, those of all packages.
+        package: The package whose plugins are tested; by default, all packages.
     """
     made: dict[str, type] = {}
     makers: dict[Role, Callable[[str], list[type]]] = {
@@ -87,18 +87,20 @@ def suites(package: str | None = None) -> dict[str, type]:
         "baseline": lambda name: [_BaselineSuite],
     }
     for role, suites_of in makers.items():
-        for plug in plugs(role):
-            if package in (None, plug.package):
-                for suite in suites_of(plug.name):
-                    name = f"Test_{role}_{plug.name}{suite.__name__}".replace("-", "_")
-                    made[name] = type(name, (suite,), _facts(plug, suite))
+        for plugin in plugins(role):
+            if package in (None, plugin.package):
+                for suite in suites_of(plugin.name):
+                    name = f"Test_{role}_{plugin.name}{suite.__name__}".replace(
+                        "-", "_"
+                    )
+                    made[name] = type(name, (suite,), _facts(plugin, suite))
     return made
 
 
-def _facts(plug: Plug, suite: type) -> dict[str, Any]:
-    facts: dict[str, Any] = {"role": plug.role, "name": plug.name}
+def _facts(plugin: Plugin, suite: type) -> dict[str, Any]:
+    facts: dict[str, Any] = {"role": plugin.role, "name": plugin.name}
     try:
-        example = example_of(plug.role, plug.name)
+        example = example_of(plugin.role, plugin.name)
     except MissingDependency:
         return facts
     facts["deterministic"] = example.deterministic
@@ -109,7 +111,7 @@ def _facts(plug: Plug, suite: type) -> dict[str, Any]:
 
 
 def example_of(role: Role, name: str) -> Example:
-    """Returns how to create a plug for its tests."""
+    """Returns how to create a plugin for its tests."""
     made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 
@@ -146,7 +148,7 @@ def _scripted(replies: tuple[str, ...]) -> str:
 
 
 class _Registered:
-    """A test suite for a plug, which is skipped if a package is missing."""
+    """A test suite for a plugin, which is skipped if a package is missing."""
 
     role: Role
     name: str
@@ -166,7 +168,7 @@ class _Registered:
 
     @property
     def world(self) -> str:
-        """The name of the world in which the plug is tested."""
+        """The name of the world in which the plugin is tested."""
         return self.example.world or self.name
 
     def make_world(self) -> World:

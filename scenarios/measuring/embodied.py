@@ -43,7 +43,7 @@ from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.running.tracker import Recorder
-from forewarn.scenarios.schema import Plug, Scenario, load_family
+from forewarn.scenarios.schema import NamedPlugin, Scenario, load_family
 from forewarn.thor_bridge.pilot import (
     frozen_habits,
 )
@@ -212,7 +212,9 @@ def _family(name: str) -> Any:
 def _scenario(job: TaskJob) -> Scenario:
     scenario: Scenario = _family(job.family).scenario(job.task)
     settings = {**scenario.pilot.settings, **dict(job.settings)}
-    return replace(scenario, pilot=Plug(name=scenario.pilot.name, settings=settings))
+    return replace(
+        scenario, pilot=NamedPlugin(name=scenario.pilot.name, settings=settings)
+    )
 
 
 def saying_next(scenario: Scenario) -> Scenario:
@@ -227,8 +229,10 @@ def saying_next(scenario: Scenario) -> Scenario:
     content["predicates"] = [*content["predicates"], *verbs]
     return replace(
         scenario,
-        world=Plug(name=world.name, settings={**world.settings, "plan": True}),
-        pilot=Plug(name=pilot.name, settings={**pilot.settings, "says_next": True}),
+        world=NamedPlugin(name=world.name, settings={**world.settings, "plan": True}),
+        pilot=NamedPlugin(
+            name=pilot.name, settings={**pilot.settings, "says_next": True}
+        ),
         abstraction=Abstraction.from_dict(content, scenario.name),
     )
 
@@ -242,8 +246,8 @@ def _runner(scenario: Scenario, way: Method, model: Model | None) -> Runner:
     withhold = "once" if way.recipe == "paper" else "always"
     scenario = replace(
         scenario,
-        pilot=Plug(name=name, settings=settings),
-        actuator=Plug(name="household-agent", settings={"withhold": withhold}),
+        pilot=NamedPlugin(name=name, settings=settings),
+        actuator=NamedPlugin(name="household-agent", settings={"withhold": withhold}),
     )
     if model is None:
         return Runner(scenario)

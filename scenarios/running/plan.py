@@ -23,7 +23,12 @@ from forewarn.plugins.loop.records import keep_model
 from forewarn.plugins.loop.replay import make_judge
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.runner import Runner
-from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
+from forewarn.scenarios.schema import (
+    InvalidScenario,
+    NamedPlugin,
+    Scenario,
+    load_scenario,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
 
 def scenario_of(plan: RunPlan) -> Scenario:
     """Loads the scenario of a plan, with the plan's pilot and laws."""
-    pilot = Plug.model_validate_json(plan.pilot)
+    pilot = NamedPlugin.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
     if plan.digest not in (scenario.digest, scenario.unguarded_digest):
         raise InvalidScenario(

@@ -49,7 +49,7 @@ from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.scenarios.running.episode import TIME_UP, Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog, is_visible
 from forewarn.scenarios.running.tracker import Tracker, Truth
-from forewarn.scenarios.schema import End, InvalidScenario, Plug, Scenario
+from forewarn.scenarios.schema import End, InvalidScenario, NamedPlugin, Scenario
 
 FAILED = "failed"
 
@@ -96,8 +96,8 @@ class Runner:
 
     def world(self, seed: int) -> World:
         """Creates the world for one episode; the caller must close it."""
-        plug = self.scenario.world
-        return make_world(plug.name, *self._settings(plug, seed))
+        plugin = self.scenario.world
+        return make_world(plugin.name, *self._settings(plugin, seed))
 
     def run(self, seed: int, keep: Keep | None = None) -> Episode:
         """Runs one episode, and always closes its world.
@@ -106,13 +106,13 @@ class Runner:
         if they cannot be created at all, the error is raised.
         """
         with closing(self.world(seed)) as world:
-            plug = self.scenario.pilot
-            pilot = make_pilot(plug.name, *self._settings(plug, seed))
+            plugin = self.scenario.pilot
+            pilot = make_pilot(plugin.name, *self._settings(plugin, seed))
             self._prepare(world)
             return self._run(seed, world, pilot, keep or Keep())
 
-    def _settings(self, plug: Plug, seed: int) -> tuple[dict[str, Any], str]:
-        return self.scenario.settings(plug, seed), self.scenario.source
+    def _settings(self, plugin: NamedPlugin, seed: int) -> tuple[dict[str, Any], str]:
+        return self.scenario.settings(plugin, seed), self.scenario.source
 
     def _prepare(self, world: World) -> None:
         """Creates the parts that depend only on the source and are shared by all
@@ -245,12 +245,12 @@ class Runner:
         """Returns the scenario's actuator for this world and pilot; by default, the
         world's own.
         """
-        own, plug = world.actuator(), self.scenario.actuator
-        if plug is None and isinstance(pilot, WithActuator):
-            plug = Plug(name=pilot.actuator)
-        if plug is None:
+        own, plugin = world.actuator(), self.scenario.actuator
+        if plugin is None and isinstance(pilot, WithActuator):
+            plugin = NamedPlugin(name=pilot.actuator)
+        if plugin is None:
             return own
-        return make_actuator(plug.name, own, *self._settings(plug, seed))
+        return make_actuator(plugin.name, own, *self._settings(plugin, seed))
 
 
 class _Drive:

@@ -29,7 +29,7 @@ from forewarn.plugins.actions import CAP
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.scenarios.running import runner
-from forewarn.scenarios.schema import Plug, load_scenario
+from forewarn.scenarios.schema import NamedPlugin, load_scenario
 from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside, road_map
@@ -71,7 +71,7 @@ def test_a_stop_holds_and_is_taken_back() -> None:
 
 def test_a_scenario_on_apollo_slows_it_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `forewarn run` does it, with the actuator that the world gives."""
-    wanted = load_scenario(SCENARIO).driven_by(Plug(name="apollo"))
+    wanted = load_scenario(SCENARIO).driven_by(NamedPlugin(name="apollo"))
     model = load_model(Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz")
     policy = Policy(rules={"*": (Step("slow", 0.0),)}, slow_cap_kmh=20.0)
     guarding = Guarding([model], policy, laws=wanted.references)

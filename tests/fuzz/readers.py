@@ -155,8 +155,8 @@ def _laws(path: Path) -> None:
 def _scenario(path: Path) -> None:
     scenario = load_scenario(str(path))
     assert scenario.drawn(7) == scenario.drawn(7)
-    for plug in (scenario.world, scenario.pilot):
-        json.dumps(scenario.settings(plug, 7), default=str)
+    for plugin in (scenario.world, scenario.pilot):
+        json.dumps(scenario.settings(plugin, 7), default=str)
     assert scenario.digest
 
 

@@ -18,7 +18,7 @@ from forewarn.plugins.baselines.learned import Paper
 from forewarn.plugins.baselines.logistic import Logistic
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
-from forewarn.plugins.registry import load, plugs
+from forewarn.plugins.registry import load, plugins
 from forewarn.plugins.testing import BaselineContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 from forewarn.scenarios.measuring.recorded import recorded_runs
@@ -88,7 +88,7 @@ def test_it_does_not_judge_what_is_not_provided() -> None:
 def test_it_is_registered() -> None:
     names = {"deadline", "reactive", "redriver", "ttc", "rss", "paper", "released",
              "logistic"}  # fmt: skip
-    assert names <= {plug.name for plug in plugs("baseline")}
+    assert names <= {plugin.name for plugin in plugins("baseline")}
     assert load("baseline", "deadline") is Deadline
     assert load("baseline", "redriver") is ReDriver
 

@@ -1,4 +1,4 @@
-"""Every plug that is registered keeps its contract, ours or anyone's."""
+"""Every plugin that is registered keeps its contract, ours or anyone's."""
 
 from forewarn.plugins.testing import suites
 

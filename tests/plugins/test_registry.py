@@ -1,4 +1,4 @@
-"""The registry: names, settings, and plugs that do not load."""
+"""The registry: names, settings, and plugins that do not load."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.plugins import registry
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.registry import (
-    BrokenPlug,
+    BrokenPlugin,
     load,
     make_pilot,
     make_world,
-    plugs,
+    plugins,
 )
 from forewarn.scenarios.running.campaign import recordings
 from forewarn.scenarios.schema import parse_scenario, shipped_scenarios
@@ -65,8 +65,8 @@ def test_the_tiny_plugs_are_there_by_name() -> None:
 
 def test_listing_imports_no_plug() -> None:
     code = (
-        "import sys; from forewarn.plugins.registry import plugs; print("
-        "[p.name for p in plugs('world')], 'forewarn.plugins.tiny' in sys.modules)"
+        "import sys; from forewarn.plugins.registry import plugins; print("
+        "[p.name for p in plugins('world')], 'forewarn.plugins.tiny' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "'tiny'" in done.stdout and done.stdout.strip().endswith("False")
@@ -88,7 +88,7 @@ class Counting(TinyWorld):
 
 
 def test_a_plug_says_where_it_comes_from() -> None:
-    tiny = {plug.name: plug for plug in plugs("world")}["tiny"]
+    tiny = {plugin.name: plugin for plugin in plugins("world")}["tiny"]
     assert (tiny.package, tiny.role) == ("forewarn", "world")
     assert tiny.target == "forewarn.plugins.tiny:TinyWorld"
 
@@ -137,9 +137,9 @@ def test_a_plug_that_takes_any_settings_gets_them(install: Any) -> None:
 
 def test_a_plug_that_does_not_load_is_an_error(install: Any) -> None:
     install("broken", {"sad": "broken_code:World"}, "raise OSError('no licence')")
-    with pytest.raises(BrokenPlug, match="sad of the package broken .* no licence"):
+    with pytest.raises(BrokenPlugin, match="sad of the package broken .* no licence"):
         load("world", "sad")
-    assert "sad" in [plug.name for plug in plugs("world")]
+    assert "sad" in [plugin.name for plugin in plugins("world")]
 
 
 def test_a_plug_that_lacks_its_extra_says_how_to_get_it(install: Any) -> None:
@@ -166,7 +166,7 @@ def test_a_name_that_two_packages_offer_is_refused(install: Any) -> None:
 def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(
-        BrokenPlug,
+        BrokenPlugin,
         match="half is not a valid world, because it lacks actions, actuator, ",
     ):
         make_world("half")

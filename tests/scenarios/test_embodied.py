@@ -36,7 +36,7 @@ from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.running.tracker import Recorder
 from forewarn.scenarios.schema import (
     InvalidScenario,
-    Plug,
+    NamedPlugin,
     is_family,
     load_family,
     load_scenario,
@@ -189,7 +189,7 @@ def test_a_robot_says_which_verb_its_plan_has_next() -> None:
         done = [values["last_action"] for values in spoken]
         said += [verb == then for verb, then in zip(verbs, done[1:], strict=False)]
     assert sum(said) > len(said) / 2
-    elsewhere = replace(plain, pilot=Plug(name="another"))
+    elsewhere = replace(plain, pilot=NamedPlugin(name="another"))
     assert saying_next(elsewhere) is elsewhere
 
 

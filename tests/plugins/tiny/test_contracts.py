@@ -1,4 +1,4 @@
-"""The tiny plugs keep the contracts; and the suites notice plugs that do not."""
+"""The tiny plugins keep the contracts; and the suites notice plugins that do not."""
 
 from __future__ import annotations
 

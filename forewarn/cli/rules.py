@@ -221,7 +221,6 @@ def evolve(
     )
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import save_rules
-    from forewarn.scenarios.report.proposal import write_proposal
 
     began = time.perf_counter()
     start = known.added(_begin(rules_file, domain))
@@ -237,7 +236,6 @@ def evolve(
         save_rules(out, found.rules)
     if report is not None:
         write_report(report, found)
-        write_proposal(report / "report.html", found)
     say_unknown(found.corpus.unknown)
     payload = found.as_dict()
     payload["vocabulary"] = vocabulary

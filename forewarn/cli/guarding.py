@@ -211,6 +211,7 @@ class Saying:
         """Prints the number of decisions of each kind, and the violated laws."""
         counts = self._guard.summary()["decisions"]
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        told = told or "no decisions"
         broken = (f"{law} ({count})" for law, count in self._broken.items())
         laws = "No law was broken."
         if self._broken:

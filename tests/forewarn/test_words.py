@@ -189,6 +189,8 @@ def test_a_guard_beside_a_stack_says_that_a_law_was_broken(
 ) -> None:
     guard = Guarding.load(learned.model(ROAD)).guard()
     saying = Saying(guard, "the car")
+    saying.ends("", {})
+    assert capsys.readouterr().out.startswith("0 frames: no decisions.\n")
     proceeds = Outcome("proceed", "proceed")
     saying.turn(Decision("proceed", 0, 0.0), proceeds)
     saying.ends("", {})

@@ -8,7 +8,6 @@ abstraction that suits one law may be useless for another.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -222,9 +221,7 @@ def choose(
     """
     judged = _Judged(corpus, horizon_s, counting or Counting())
     looks_s = [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
-    todo = itertools.chain(
-        _candidates(corpus, hand, horizon_s, judged), _scored(corpus, looks_s)
-    )
+    todo = _candidates(corpus, hand, horizon_s, looks_s, judged)
     trees = len(corpus.families()) + len(LEAST) - 1
     total = (hand is not None) + trees + len(looks_s)
     for kind, name, recipe in progress(todo, "abstractions tried", total):
@@ -282,9 +279,13 @@ class _Judged:
 
 
 def _candidates(
-    corpus: Corpus, hand: Abstraction | None, horizon_s: float, judged: _Judged
+    corpus: Corpus,
+    hand: Abstraction | None,
+    horizon_s: float,
+    looks_s: Sequence[float],
+    judged: _Judged,
 ) -> Iterator[tuple[Origin, str, Recipe]]:
-    """Yields the candidates except scores; the last ones depend on earlier results."""
+    """Yields the candidates; the last trees depend on the results of the first."""
     if hand is not None:
         by_hand = Found(hand)
         yield "hand-made", hand.name, lambda _: by_hand
@@ -296,11 +297,6 @@ def _candidates(
         if least != _FIRST_LEAST:
             tree = replace(best, least=least)
             yield "learned", tree.name, tree
-
-
-def _scored(
-    corpus: Corpus, looks_s: Iterable[float]
-) -> Iterator[tuple[Origin, str, Recipe]]:
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
     for look_s in looks_s:
         score = ScoreRecipe(corpus, family, look_s)

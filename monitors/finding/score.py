@@ -374,7 +374,10 @@ class ScoreRecipe:
         scores, predicates = [], list(corpus.basis.predicates)
         for each, fit in zip(scored, fits, strict=True):
             scores.append(Score(each.name, fit.expression))
-            predicates += self._bands(each.name, each.edges(room))
+            predicates += [
+                Predicate(Compare(">=", Name(each.name), Number(edge)))
+                for edge in each.edges(room)
+            ]
         return Abstraction(
             predicates, name=f"learned: {self.name}", scores=scores,
             vocabulary=corpus.vocabulary, period_s=corpus.period_s,
@@ -400,10 +403,6 @@ class ScoreRecipe:
             here = fold_of[moments.run] == number
             outside[here] = fit.values(values[moments.row[here]])
         return Scored(name, lesson, tuple(folds), outside, moments.run, moments.doomed)
-
-    @staticmethod
-    def _bands(name: str, edges: Sequence[float]) -> list[Predicate]:
-        return [Predicate(Compare(">=", Name(name), Number(edge))) for edge in edges]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -165,7 +165,9 @@ class LaneChanges:
         for other, gap in self._scene.beside(side):
             closing = max(0.0, other.speed - ego.speed)
             margins.append(gap - (0.8 * other.speed + closing * closing / 4.0))
-        return max(-_FARTHEST_M, min(margins)) if margins else None
+        if not margins:
+            return None
+        return max(-_FARTHEST_M, min(*margins, _FARTHEST_M))
 
     def overtakes(self, changes: bool, time_s: float, lead: Near | None) -> bool:
         """Whether the ego has changed lanes to overtake, and is not yet past the

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.plugins.driving.others import around
+from forewarn.plugins.driving.foresight import Progress
+from forewarn.plugins.driving.others import LaneChanges, around
 from forewarn.plugins.driving.places import Crosswalks
 from forewarn.plugins.driving.roads import Lane, LightName, Roads
-from forewarn.plugins.driving.scene import Near, Scene
+from forewarn.plugins.driving.scene import Near, Scene, TurnSignal
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Ego, Flow, Walkers
 
@@ -79,6 +80,20 @@ def test_it_answers_as_sumo_does() -> None:
             break
     world.close()
     assert min(compared.values()) > 5, compared
+
+
+@pytest.mark.needs("libsumo")
+def test_the_margin_beside_stays_within_its_range() -> None:
+    ego = Ego(route=["road"], lane=1, position_m=2400, speed_kmh=90, departs_s=25.0)
+    flow = Flow(routes=[["road"]], per_hour=3600)
+    world = SumoWorld(map="highway", ego=ego, flows=[flow])
+    world.reset(3)
+    scene = world._senses.scene
+    (behind,) = scene.beside(1)
+    assert behind.room_m > 1500.0
+    scene.ego.signal = TurnSignal.LEFT
+    alone = Progress(scene.way(), scene.ego.at_m, None, None, None, (), None, None)
+    assert LaneChanges(scene).side_margin(alone, False) == 1000.0
 
 
 @pytest.mark.needs("libsumo")

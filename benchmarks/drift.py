@@ -86,7 +86,7 @@ def shipped(name: str, runs: int, out: Path) -> str:
 
     kept = _drifted(policy, lambda rng: _one_of(driven, rng), LONG)
     twice = _drifted(policy, doubled, SHORT)
-    said = f"{name:>18} {share:9.2f} {kept:20} {twice:17}"
+    said = f"{name:>18} {_known_from(policy):10} {share:10.2f} {kept:15} {twice:16}"
     pilot = scenario.pilot
     if pilot.name != "sumo-driver":
         return said
@@ -96,6 +96,15 @@ def shipped(name: str, runs: int, out: Path) -> str:
     found = _drifted(policy, lambda rng: _one_of(reckless, rng), SHORT)
     rate = sum(map(_violating, reckless)) / len(reckless)
     return f"{said} {found:8} (rate {rate:.2f})"
+
+
+def _known_from(policy: Policy) -> int:
+    """Returns the number of runs behind the rate of violations."""
+    return max(
+        each.by.reference.runs
+        for each in Drift(policy, list(policy.rules)).examined
+        if each.what == "violations" and isinstance(each.by, Rate)
+    )
 
 
 def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Outcomes]:
@@ -136,7 +145,7 @@ def main() -> None:
         for line in rates():
             print(line, flush=True)
         return
-    print(f"of 100: {'violating':>20} {'kept: in 1,000':>20} {'doubled: in 200':>17}")
+    print("of 100:            known from  violating  kept: in 1,000  doubled: in 200")
     for name in asked.scenarios:
         print(shipped(name, asked.runs, asked.out), flush=True)
 

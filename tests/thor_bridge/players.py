@@ -36,7 +36,7 @@ def main(way: str) -> None:
     world = World()
     action: dict[str, object] | None = {"action": "Initialize", "sequenceId": 0}
     while action is not None:
-        message = answer(world, action, frames="none")
+        message = answer(world, action, frames=False)
         if action["action"] == "RotateRight":
             if way == "dies":
                 os._exit(4)

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.thor_bridge.household.actions import perform
@@ -19,36 +19,31 @@ from forewarn.thor_bridge.household.channels import Channel, Message
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import PROFILES, World
 
-Frames = Literal["none", "asked", "always"]
-
 _GREY: Final = b"\x80"
 
 
-def serve(world: World, channel: Channel, *, frames: Frames) -> None:
+def serve(world: World, channel: Channel, *, frames: bool) -> None:
     """Answers actions until the controller ends the connection.
 
     Args:
         world: The household.
         channel: The channel on which actions arrive.
-        frames: When to send camera frames: never, after each action unless it asks for
-            no frame, or always.
+        frames: Whether to send camera frames.
     """
-    message = _told(world, 0, frames != "none")
+    message = _told(world, 0, frames)
     while (action := channel.exchange(message)) is not None:
         message = answer(world, action, frames=frames)
 
 
-def answer(world: World, action: Mapping[str, Any], *, frames: Frames) -> Message:
+def answer(world: World, action: Mapping[str, Any], *, frames: bool) -> Message:
     """Carries out an action and returns the message about its result."""
     perform(world, action)
-    sequence = action.get("sequenceId", 0)
-    asked = bool(action.get("renderImage", True))
-    return _told(world, sequence, frames == "always" or (frames == "asked" and asked))
+    return _told(world, action.get("sequenceId", 0), frames)
 
 
-def _told(world: World, sequence: int, shown: bool) -> Message:
-    """Returns the complete message; if `shown` is true, with a plain grey image."""
-    image = _GREY * (3 * world.width * world.height) if shown else b""
+def _told(world: World, sequence: int, frames: bool) -> Message:
+    """Returns the complete message, with a plain grey image if frames are sent."""
+    image = _GREY * (3 * world.width * world.height) if frames else b""
     return Message(sequence, world.metadata(), image)
 
 
@@ -66,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The controller adds Unity's options, of which only the image size is used.
     parser.add_argument("-screen-width", type=int, default=300, dest="width")
     parser.add_argument("-screen-height", type=int, default=300, dest="height")
-    parser.add_argument("-batchmode", action="store_true", dest="batch")
     parser.add_argument(
         "--no-frames",
         action="store_true",
@@ -79,11 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scenes, given.scene, seed=given.seed, failures=PROFILES[given.failures]
         )
         world.width, world.height = given.width, given.height
-        serve(
-            world,
-            Channel.of(os.environ),
-            frames="none" if given.no_frames else "always" if given.batch else "asked",
-        )
+        serve(world, Channel.of(os.environ), frames=not given.no_frames)
     except ForewarnError as error:
         print(f"forewarn household: {error}", file=sys.stderr)
         return error.exit_status

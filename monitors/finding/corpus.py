@@ -410,8 +410,9 @@ class Corpus:
         laws: The laws; laws with parts must be replaced by their parts.
         vocabulary: The vocabulary of the signals.
         period_s: The period of the model to learn, in s.
-        groups: The group of each run, such as its driver. Runs of a group are always in
-            the same fold. By default, each run is its own group.
+        groups: The group of each run, such as its driver. Runs of a group are in the
+            same fold if there are more than two groups. By default, each run is its
+            own group.
     """
 
     def __init__(
@@ -447,8 +448,13 @@ class Corpus:
         return found
 
     def folds(self, among: Iterable[int]) -> list[int]:
-        """The fold of each of the given runs."""
-        return dealt([self.groups[run] for run in among], FOLDS)
+        """The fold of each of the given runs.
+
+        Two groups are split, because a model of one of them would say little about a
+        model of both.
+        """
+        groups = [self.groups[run] for run in among]
+        return dealt(groups if len(set(groups)) > 2 else range(len(groups)), FOLDS)
 
     def broken(self) -> dict[str, int]:
         """The number of runs that broke each law."""

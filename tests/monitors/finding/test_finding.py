@@ -243,6 +243,16 @@ def test_no_group_lies_in_two_folds(groups: list[str]) -> None:
         assert len(sizes) == 5 and sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_two_groups_are_split_among_folds_and_three_are_not(count: int) -> None:
+    runs = RUNS.runs[:30]
+    groups = [number % count for number in range(len(runs))]
+    found = Corpus(runs, LAWS, None, PERIOD_S, groups).folds(range(len(runs)))
+    assert len(set(found)) == (5 if count == 2 else 3)
+    whole = len(set(zip(groups, found, strict=True))) == count
+    assert whole == (count == 3)
+
+
 @pytest.mark.parametrize("room", [27, 9])
 def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     room: int,

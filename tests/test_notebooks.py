@@ -28,6 +28,7 @@ def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
             assert cell.outputs == [] and cell.execution_count is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_notebook_runs(

@@ -67,6 +67,7 @@ def agree(name: str, seed: int) -> int:
     return sum(decision.kind != "proceed" for decision in ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed"), QUICK.items())
 def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
     assert agree(name, seed) > 0

@@ -47,6 +47,7 @@ def facts(table: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_baseline_stands_in_the_table(facts: dict[str, Any]) -> None:
     names = {*BASELINES, "paper", "redriver"}
     assert set(facts["baselines"]) == names
@@ -60,6 +61,7 @@ def test_every_baseline_stands_in_the_table(facts: dict[str, Any]) -> None:
     assert "other road users" in facts["baselines"]["ttc"]["skipped"]["stop_at_red"]
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_worth_comparing(facts: dict[str, Any]) -> None:
     """Each sees something coming, and the papers' recipes hardly anything."""
     best = {
@@ -75,6 +77,7 @@ def test_what_is_compared_is_worth_comparing(facts: dict[str, Any]) -> None:
     assert best["paper"] == best["released"] == 0.0
 
 
+@pytest.mark.slow
 def test_the_table_of_the_paper_has_its_columns(facts: dict[str, Any]) -> None:
     cells = facts["paper_table"]
     thresholds = {cell["threshold"] for cell in cells if cell["way"] == "paper"}
@@ -85,6 +88,7 @@ def test_the_table_of_the_paper_has_its_columns(facts: dict[str, Any]) -> None:
     assert len(cells) == 2 * 9
 
 
+@pytest.mark.slow
 def test_the_csv_says_what_the_json_says(facts: dict[str, Any], table: Path) -> None:
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -115,6 +119,7 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path: Path) -> None:
     assert {row["scenario"] for row in written} == {"'=HYPERLINK(1)"}
 
 
+@pytest.mark.slow
 def test_without_their_traces_training_runs_are_run_once_more() -> None:
     few = ("--thresholds", "0.5", "--sweep", "--episodes", "20")
     found = measure("--baseline", "logistic", *few)

@@ -317,6 +317,7 @@ def grade(mistake: Mistake) -> tuple[int, str]:
     return all(name in said for name in mistake.names) + bool(MEND.search(said)), spoken
 
 
+@pytest.mark.slow
 def test_one_hundred_mistakes_are_told_well(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

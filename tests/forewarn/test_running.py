@@ -485,6 +485,7 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     assert status == 2 and "a horizon must be greater than 0" in line
 
 
+@pytest.mark.slow
 def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
     model: Path, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def forewarn(*arguments: object, status: int = 0) -> Any:
     return json.loads(done.stdout) if status < 2 else done.stderr
 
 
+@pytest.mark.slow
 def test_a_campaign_lies_in_a_bucket_and_is_read_from_there(
     bucket: str, tmp_path: Path
 ) -> None:

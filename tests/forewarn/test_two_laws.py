@@ -34,6 +34,7 @@ def written(folder: Path, seeds: range) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_from_traces_under_two_laws_to_a_guard_that_warns_of_both(
     tmp_path: Path,
 ) -> None:

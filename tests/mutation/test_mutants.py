@@ -91,6 +91,7 @@ def run(folder: Path, module: str, survivors: dict[str, str]) -> tuple[int, obje
     return done.returncode, json.loads(done.stdout)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / "monitors").is_dir(), reason="not a checkout")
 def test_faults_are_killed_or_reported_by_name(tmp_path: Path) -> None:
     killed = [

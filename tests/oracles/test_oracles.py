@@ -43,6 +43,7 @@ def test_likely_holds_the_truth_of_most_pairs_and_not_of_95_percent() -> None:
     assert 0.6 <= share <= 0.97
 
 
+@pytest.mark.slow
 def test_the_page_on_evidence_shows_what_is_printed() -> None:
     few = "--laws 20 --risks 10 --chains 5".split()
     (shown,) = (

@@ -62,6 +62,7 @@ def test_the_world_is_short() -> None:
     assert len(world) < 80
 
 
+@pytest.mark.slow
 def test_its_commands_run(installed: Path) -> None:
     said: dict[str, str] = {}
     for line in BLOCKS[""].strip().splitlines():

@@ -275,6 +275,7 @@ def test_a_campaign_that_was_killed_goes_on_where_it_was(
     assert {name: found[name] for name in other} == other
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 def test_ctrl_c_ends_every_process_and_leaves_with_130(tmp_path: Path) -> None:
     running = start(tmp_path, 3_000, "--jobs", "2")
@@ -296,6 +297,7 @@ def test_ctrl_c_ends_every_process_and_leaves_with_130(tmp_path: Path) -> None:
         read_episode(path)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("pyarrow")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 def test_a_worker_that_is_killed_and_ctrl_c_change_no_byte(tmp_path: Path) -> None:

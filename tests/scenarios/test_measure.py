@@ -63,6 +63,7 @@ def ground_truth() -> list[Episode]:
 # -- worked out a second time ----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_a_guard_that_alerts(
     road: tuple[dict[str, Any], Path], tmp_path: Path
 ) -> None:
@@ -165,6 +166,7 @@ def test_the_guard_acting_cuts_violations_on_seeds_it_does_not_know(
     assert guarded["episodes_with"]["stop"] > 0
 
 
+@pytest.mark.slow
 def test_processes_and_runs_on_file_measure_the_same(tmp_path: Path) -> None:
     wanted = wish("tiny-road", seeds=FEW, baselines=("deadline",))
     facts = measure(wanted, Here(), tmp_path / "one").as_dict()

@@ -48,6 +48,7 @@ def corpus(laws: Any) -> Corpus:
     return Corpus(kept, laws, None, PERIOD_S)
 
 
+@pytest.mark.slow
 def test_each_law_has_what_tells_of_it_and_a_rare_one_stands_with_the_first() -> None:
     laws = [*LAWS, *RARE]
     runs = corpus(laws)

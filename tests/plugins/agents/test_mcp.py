@@ -457,6 +457,7 @@ def test_too_many_calls_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     guarding(drive, SAFE)
 
 
+@pytest.mark.slow
 def test_messages_that_are_too_long_are_answered_with_an_error(tmp_path: Path) -> None:
     agent = Raw(tmp_path, "huge")
     agent.call(path="a")
@@ -482,6 +483,7 @@ def test_messages_that_are_too_long_are_answered_with_an_error(tmp_path: Path) -
     assert agent.end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shadow", [False, True])
 def test_where_a_tool_takes_any_arguments_a_law_may_name_any(
     shadow: bool, tmp_path: Path
@@ -496,6 +498,7 @@ def test_where_a_tool_takes_any_arguments_a_law_may_name_any(
     assert agent.end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["die", "hang", "flood"])
 def test_a_server_that_ends_or_floods_within_a_call_fails_it(
     mode: str, tmp_path: Path

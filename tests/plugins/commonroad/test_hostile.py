@@ -99,6 +99,7 @@ except InvalidInput as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_does_not_take_much_memory(name: str, tmp_path: Path) -> None:
     path = tmp_path / "scene.xml.gz"

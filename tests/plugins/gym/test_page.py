@@ -47,6 +47,7 @@ def test_its_own_code_is_under_thirty_lines() -> None:
     assert len(lines) < 30
 
 
+@pytest.mark.slow
 def test_its_commands_lead_to_a_report(
     typed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def test_the_file_of_programs_is_one(tmp_path: Path) -> None:
     assert washed.scene == "task:27_2"
 
 
+@pytest.mark.slow
 def test_whoever_is_told_goes_back_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

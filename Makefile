@@ -102,6 +102,9 @@ JOBS ?= 2
 trained: $(TEST)
 	@$(BIN)/forewarn train $(DRIVING) $(ROADS) virtualhome-chores --rerun \
 	  --runs $(RUNS) --jobs $(JOBS) --out $(TRAINED) $(ARGS)
+	@for known in s2:4000 green-start:1250 chain-braking:1250 highway-speed:1250; do \
+	  set -- $$(echo "$$known" | tr : ' '); $(BIN)/forewarn train $$1 --ordinary \
+	  --episodes $$2 --runs $(RUNS) --jobs $(JOBS) --out $(TRAINED) $(ARGS); done
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --preset stop \
 	  --episodes 100 --acting 50 --max-slowed 0.1 --jobs $(JOBS) \
 	  --model $(TRAINED)/$$name.model.json.gz \

@@ -330,11 +330,23 @@ def gaps(
             yield f"The policy has a rule for {law}, which is not watched."
 
 
-def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
-    """Prints the warnings of `gaps` to standard error."""
+_TUNED = re.compile(r"([\w-]+), (?:at most [\d.]+ false alarms|to \w+ at )")
+"""The name that `tune` and `train` give a policy; it begins with the scenario."""
+
+
+def tell_gaps(policy: Policy, path: Path | None, scenario: Scenario) -> None:
+    """Prints the warnings of `gaps` to standard error, and one about a policy that was
+    tuned for another scenario.
+    """
     with naming(path or "the policy"):
-        for line in gaps(policy, laws):
+        for line in gaps(policy, [law.name for law in scenario.laws]):
             note(line)
+    tuned = _TUNED.match(policy.name)
+    if tuned and tuned[1] != scenario.name:
+        note(
+            f"The policy was tuned for {tuned[1]}, so its guarantees do not hold for "
+            f"{scenario.name}; tune one with forewarn tune {scenario.name}."
+        )
 
 
 # -- rules and guard programs --------------------------------------------------------

@@ -167,7 +167,7 @@ def measure(
     policy = chosen_policy(
         path, warned.horizon, wanted.horizon_s, warned.intervene, laws=wanted.laws
     )
-    tell_gaps(policy, path, [law.name for law in wanted.laws])
+    tell_gaps(policy, path, wanted)
     table_of = BASELINES if compared.paper_table else ()
     # A guard cannot act on recordings; --guarded overrides this.
     acts = judged.guarded and not policy.shadow

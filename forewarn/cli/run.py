@@ -108,7 +108,7 @@ class Guided(Warned):
                 path, self.horizon, horizon_s, intervene, self.threshold, self.when,
                 scenario.laws, shadow,
             )  # fmt: skip
-            tell_gaps(policy, path, [law.name for law in scenario.laws])
+            tell_gaps(policy, path, scenario)
             return model, policy, said
         if judged:
             if risky:

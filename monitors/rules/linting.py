@@ -59,6 +59,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
             continue
         if rules.matching == "plain":
             found += _unheard(rule, library)
+        found += _misspelt(rule)
         found += _alone(rule, condition)
         if rule.mode != "off":
             found += _beside(rule, condition, sound, rules)
@@ -76,6 +77,13 @@ def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
                 f" ({hint})" if hint else ""
             )
             yield Finding(rule.name, "never", message)
+
+
+def _misspelt(rule: Rule) -> Iterator[Finding]:
+    """Yields the settings of a rule whose names resemble the speed cap's."""
+    for name in rule.enforcement.parameters:
+        if name != "cap_kmh" and (hint := near_miss(name, ["cap_kmh"])):
+            yield Finding(rule.name, "broken", f"no setting {name!r:.60} ({hint})")
 
 
 def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:

@@ -335,7 +335,19 @@ class AgentGuard(Turns, Closing):
         action_of: ActionOf,
         halt: Callable[[], object] | None,
     ) -> AgentGuard:
-        """Creates a guard whose laws are about the calls."""
+        """Creates a guard whose laws are about the calls.
+
+        Raises:
+            InvalidInput: The policy judges a call only after it was made.
+        """
+        policy = guarding.policy
+        if policy.when == "after" and not policy.shadow and not guarding.judges():
+            raise InvalidInput(
+                "the policy judges calls only after they are made, so it would let a "
+                "call pass that breaks a law",
+                source="when",
+                mend="write `when: before` in the policy, or when='before' in Python",
+            )
         trajectory = Trajectory(laws)
         return cls(
             guarding, observe=trajectory.observe, foresee=trajectory.foresee,

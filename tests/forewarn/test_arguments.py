@@ -69,6 +69,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda _: Policy(rules={"*": (forewarn.Step("halt", 0.5),)}),  # type: ignore[arg-type]
         r"rules, law \*: 'halt' is not an intervention",
     ),
+    "a policy that judges calls afterwards": (
+        lambda _: AgentGuard.by_laws(LAW, Policy()),
+        "when: the policy judges calls only after they are made.*when: before",
+    ),
     "a list of tools": (
         lambda _: AgentGuard.by_laws(LAW).check_tools(["delete"]),  # type: ignore[arg-type]
         r"tools: expected a mapping, found \['delete'\]",

@@ -127,6 +127,19 @@ def test_run_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert found["policy"]["rules"] == [{"law": "*", "thresholds": {"reflect": 0.5}}]
 
 
+def test_run_warns_of_a_policy_tuned_for_another_scenario(
+    model: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    words = ["run", KITCHEN, "--model", str(model), "--policy", str(policy)]
+    for scenario, warns in (("s3", True), (KITCHEN, False)):
+        name = f"{scenario}, at most 0.1 false alarms a clean run"
+        policy.write_text(json.dumps({"format": "forewarn.policy/1", "name": name}))
+        done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / scenario)])
+        assert done.exit_code == 0
+        assert ("The policy was tuned for s3, so" in done.stderr) == warns
+
+
 def test_run_says_where_a_policy_and_the_laws_do_not_meet(
     tmp_path: Path, model: Path
 ) -> None:

@@ -30,6 +30,8 @@ def found(*rules: str, match: str = "all") -> list[tuple[str, str, str]]:
         (["name: a, before: [Fill Liquid, put]"], []),
         (["name: a, before: [put, putt]"], [("a", "never", "")]),
         (["name: a, before: put, when: putz"], [("a", "broken", "")]),
+        (["name: a, before: put, enforce: {slow: {cap: 20}}"], [("a", "broken", "")]),
+        (["name: a, before: put, enforce: {slow: {cap_kmh: 20}}"], []),
         (["name: a, before: put, when: x, needs: [x]"], [("a", "needs", "")]),
         (
             ["name: a, before: put, when: puts", "name: b, before: put, when: puts"],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from forewarn.abstractions.errors import InvalidModel, naming
+from forewarn.abstractions.errors import naming
 from forewarn.cli.apollo import (
     ApolloSurroundings,
     Edition,
@@ -128,14 +128,8 @@ def guard(
         source = world.source
         asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
         # Create the loop before the first frame, which would otherwise be outdated.
-        try:
-            with naming(asked.policy or "the policy"):
-                loop = guarding.open_world(world)
-        except InvalidModel as error:
-            if watched.fake is not None or around.map_ is not None:
-                raise
-            mend = "give Apollo's map with --map; many signals need it"
-            raise InvalidModel(error.problem, mend=mend) from None
+        with naming(asked.policy or "the policy"):
+            loop = guarding.open_world(world)
         loop.prepare(scenario={"name": "apollo"}, seed=watched.seed)
         saying = Saying(loop.guard, "Apollo")
         _watch(world, loop, saying, watched)

@@ -82,7 +82,7 @@ class Step:
         reach or that is not a probability.
         """
         if self.kind not in SEVERITY[1:]:
-            mend = suggest(str(self.kind), SEVERITY[1:])
+            mend = f"write one of {', '.join(SEVERITY[1:])}"
             problem = f"{self.kind!r:.60} is not an intervention"
             raise InvalidPolicy(problem, place=place, mend=mend)
         reached = self.threshold <= 1 if self.inclusive else self.threshold < 1

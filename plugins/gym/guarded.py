@@ -319,7 +319,7 @@ class GuardedParallelEnv(Closing):
     """
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
-        self.env, self._equipment = env, equipment
+        self.env, self._equipment = env, takes(equipment, "equipment", "agent")
         self._known: dict[str, ReviewedAgent | None] = {}
         self._cut: set[str] = set()
         self._there: set[str] = set()

@@ -116,6 +116,16 @@ def test_a_wrong_class_for_a_guarded_environment_is_named(road: Path) -> None:
             GuardedEnv(gymnasium.make("CartPole-v1"), guarding, signals, of, period_s)
 
 
+def test_equipment_for_a_function_of_the_agent_is_named(road: Path) -> None:
+    pytest.importorskip("gymnasium")
+    from forewarn.plugins.gym import EnvActuator, Equipment, GuardedParallelEnv
+
+    actuator = EnvActuator(1, lambda decision, frame: True)
+    equipment: Any = Equipment(Guarding.load(road), lambda o, i: {}, actuator, 0.02)
+    with pytest.raises(InvalidInput, match="Equipment cannot be called like a functi"):
+        GuardedParallelEnv(object(), equipment)
+
+
 def test_a_closed_environment_takes_no_step(road: Path) -> None:
     gymnasium = pytest.importorskip("gymnasium")
     from forewarn.plugins.gym import EnvActuator, GuardedEnv

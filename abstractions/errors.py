@@ -12,7 +12,7 @@ import itertools
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -265,6 +265,7 @@ _IN_PLAIN: dict[type, str] = {
     Path: "a path",
     list: "a list",
     tuple: "a tuple",
+    Collection: "a list",
     Mapping: "a mapping",
 }
 

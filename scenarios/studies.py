@@ -266,6 +266,8 @@ def _check(**given: object) -> None:
     for name, value in given.items():
         if name in ("episodes", "runs", "seed", "jobs") and value is not None:
             expect(value, int, name, f"write {name}=100")
+        elif name == "horizon_s" and value is not None:
+            expect(value, (int, float), name, "give seconds, as in horizon_s=3")
         elif name in ("thresholds", "baselines", "horizons_s"):
             expect(value, (list, tuple), name, f"write {name}=[…]")
 
@@ -300,7 +302,7 @@ def learn(
         episodes: The number of new runs if no traces are given.
         jobs: The number of processes.
     """
-    _check(episodes=episodes, jobs=jobs)
+    _check(episodes=episodes, jobs=jobs, horizon_s=horizon_s)
     if traces is None and scenario is None:
         raise InvalidInput(
             "there are no runs to learn from", mend="give traces=… or scenario=…"
@@ -463,6 +465,7 @@ def risks(
             policy's.
         laws: Laws to watch, by name or formula; by default, the model's.
     """
+    _check(horizon_s=horizon_s)
     read = trace if isinstance(trace, Trace) else next(read_traces(trace))
     chosen = Policy() if policy is None else _policy(policy)
     if horizon_s is not None and horizon_s != chosen.horizon_s:

@@ -363,6 +363,8 @@ class AgentGuard(Turns, Closing):
         """
         mend = "map the name of each tool to the names of its arguments"
         expect(tools, Mapping, "tools", mend)
+        for name, arguments in tools.items():
+            expect(arguments, Collection, f"tools: {name}", mend)
         if self._trajectory is not None:
             self._trajectory.check(tools)
         self.check_rules(tools)

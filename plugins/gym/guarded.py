@@ -79,6 +79,12 @@ class ReviewedAgent:
         ):
             takes(getattr(equipment.actuator, method), "actuator", *names)
         expect(equipment.period_s, (int, float), "period_s", "give seconds, as in 0.1")
+        if not equipment.period_s > 0:
+            raise InvalidInput(
+                f"the duration of a step is {equipment.period_s:g} s",
+                source="period_s",
+                mend="give a number above 0",
+            )
         if name and guarding.record is not None and not is_folder(guarding.record):
             raise InvalidInput(
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",

@@ -92,7 +92,15 @@ class Guarding:
         if own is not None and policy is None:
             policy = load_policy(own)
         if rest.get("record") is not None:
+            expect(rest["record"], (str, Path), "record", "give a file or folder")
             rest["record"] = Path(rest["record"])
+        for each in rest.get("listeners", ()):
+            if not callable(each):
+                raise InvalidInput(
+                    f"a {type(each).__name__} cannot be called to make a listener",
+                    source="listeners",
+                    mend="give the class itself, as in listeners=[LogAlerts]",
+                )
         rest.setdefault("warrant", Warrant.beside(path))
         file, models = ModelFile.of(path), load_models(path)
         return cls(models, policy or Policy(), str(path), file, **rest)

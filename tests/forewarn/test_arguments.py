@@ -73,6 +73,22 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda _: AgentGuard.by_laws(LAW, Policy()),
         "when: the policy judges calls only after they are made.*when: before",
     ),
+    "text for a horizon": (
+        lambda road: forewarn.risks("no", model=road, horizon_s="3"),  # type: ignore[arg-type]
+        "horizon_s: expected a whole number or a number, found '3'",
+    ),
+    "a listener for its class": (
+        lambda road: Guarding.load(road, listeners=[forewarn.LogAlerts()]),
+        r"listeners: a LogAlerts cannot be called.*listeners=\[LogAlerts\]",
+    ),
+    "a file object for a record": (
+        lambda road: Guarding.load(road, record=object()),
+        "record: expected text or a path, found an object",
+    ),
+    "no arguments of a tool": (
+        lambda _: AgentGuard.by_laws(LAW).check_tools({"pay": None}),  # type: ignore[dict-item]
+        "tools: pay: expected a list, found nothing",
+    ),
     "a list of tools": (
         lambda _: AgentGuard.by_laws(LAW).check_tools(["delete"]),  # type: ignore[arg-type]
         r"tools: expected a mapping, found \['delete'\]",
@@ -110,6 +126,7 @@ def test_a_wrong_class_for_a_guarded_environment_is_named(road: Path) -> None:
         (none, object(), 0.02, "an object without can, carry_out, fallback, obeyed"),
         (none, Deaf(1, shown), 0.02, r"carry_out\(decision, proposal, frame\)"),
         (none, actuator, "0.02", "period_s: expected a whole number or a number"),
+        (none, actuator, -0.02, r"period_s: the duration of a step is -0\.02 s"),
     ]
     for signals, of, period_s, says in wrong:
         with pytest.raises(InvalidInput, match=says):

@@ -105,6 +105,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
             ["--bridge", "tcp://127.0.0.1:1", "--body", "99,1,2"],
             "not a plausible car size",
         ),
+        (["--fake", "s2", "--told", "rain=1"], "--told cannot be combined"),
         (["--fake", "tiny-road"], "does not run on SUMO"),
         (["--fake", "s1"], "it was learned on s2, but the scenario is s1"),
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, but"),
@@ -113,7 +114,8 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
 def test_what_cannot_be_guarded_is_said_in_a_line(
     args: list[str], why: str, crossing: Path
 ) -> None:
-    words = ["--model", MODEL, "--map", crossing, *args]
+    placed = [] if "--fake" in args else ["--map", str(crossing)]
+    words = ["--model", MODEL, *placed, *args]
     done = invoke("apollo", "guard", *words, status=2)
     assert why in done.stderr and done.stderr.count("\n") == 1
 

@@ -46,8 +46,8 @@ class Learning:
         out: Write the model to this file.
         update: Add the traces to this model.
         group: Column of the facts that groups runs, such as driver or road.
-            --abstraction auto never tests an abstraction on runs of a group that was
-            used to find it.
+            With three or more groups, --abstraction auto never tests an abstraction
+            on runs of a group that was used to find it.
         facts: CSV file with one row of facts per run. The column run, file or seed
             identifies the run; any other column can be the --group (default: runs.csv
             next to the traces).

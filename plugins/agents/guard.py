@@ -314,6 +314,9 @@ class AgentGuard(Turns, Closing):
             settings: Further arguments of `Guarding`, as in `load`.
         """
         laws = [laws] if isinstance(laws, str) else laws
+        if not laws and not judges:
+            mend = "give at least one law, or judges=[read_judge(file)]"
+            raise InvalidInput("the guard has no law", source="laws", mend=mend)
         expect(policy, Policy, "policy", "load the file with forewarn.load_policy")
         found = laws_of(laws or [UNNAMED] * bool(judges))
         guarding = Guarding(

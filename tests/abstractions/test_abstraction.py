@@ -280,7 +280,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
             "not a multiple of the period",
         ),
         ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "appears twice"),
-        ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
+        ({"predicates": ["wet", 3]}, "predicates.1: a predicate must be a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),
         ({"predicate": ["wet"]}, "unknown key 'predicate' (did you mean predicates?)"),
         ({"period_s": 0}, "period_s: the value should be greater than 0, but is 0"),

@@ -73,6 +73,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda _: AgentGuard.by_laws(LAW, Policy()),
         "when: the policy judges calls only after they are made.*when: before",
     ),
+    "no law": (
+        lambda _: AgentGuard.by_laws([]),
+        "laws: the guard has no law .*read_judge",
+    ),
     "text for a horizon": (
         lambda road: forewarn.risks("no", model=road, horizon_s="3"),  # type: ignore[arg-type]
         "horizon_s: expected a whole number or a number, found '3'",

@@ -119,7 +119,7 @@ def test_what_looks_like_a_formula_is_text() -> None:
     ("arguments", "problem"),
     [
         (["--format", "prism"], "--format prism applies only to models"),
-        (["--format", "csv", "--law", "no_collision"], "--law and --define apply only"),
+        (["--format", "csv", "--law", "no_collision"], "no such option '--law'"),
     ],
 )
 def test_what_only_models_have_is_refused(

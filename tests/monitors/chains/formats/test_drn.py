@@ -79,7 +79,7 @@ def test_rewards_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("@type: DTMC", "@type: MDP", "line 3: this is a MDP; only a DTMC"),
+        ("@type: DTMC", "@type: MDP", "line 3: the model is of type MDP; only DTMCs"),
         ("double", "parametric", "the value type parametric is not supported"),
         (
             "@parameters\n",

@@ -121,7 +121,7 @@ EDGES = " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
         (module("s : [0..1];\n[] s=0 -> 1 : (t'=1);"), "Unknown variable 't'"),
         (module("s : [0..1];\n[] s=0 -> 1/2 : (s'=1)"), "m.pm: Storm rejects the"),
         (module("s : [0..1];", before="const int k;\nformula f = f + 1;"), "rejects"),
-        ("mdp\nmodule m s:[0..1]; [] true -> true; endmodule", "this is a MDP"),
+        ("mdp\nmodule m s:[0..1]; [] true -> true; endmodule", "of type MDP"),
         (module("s : [0..1];", after="init true endinit"), "2 initial states"),
     ],
 )  # fmt: skip

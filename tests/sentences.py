@@ -57,7 +57,8 @@ def said() -> Iterator[Told]:
             yield from _docstrings(name, tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                text = " ".join(map(_text, node.exc.args)).strip()
+                texts = map(_text, node.exc.args)
+                text = " ".join(each for each in texts if " " in each).strip()
                 for keyword in node.exc.keywords:
                     if text and keyword.arg == "mend" and _text(keyword.value):
                         text += f" ({_text(keyword.value)})"

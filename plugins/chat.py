@@ -95,7 +95,8 @@ class RecordedChat:
     Args:
         chat: The chat whose replies are recorded.
         model: The name of the model.
-        path: The file, which is overwritten if it contains replies.
+        path: The file to record replies in; earlier recorded replies are overwritten,
+            and any other content is an error.
     """
 
     def __init__(self, chat: Chat, model: str, path: Path) -> None:

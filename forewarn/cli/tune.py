@@ -156,9 +156,9 @@ def tune(
     runs is used to calibrate the risks and to choose the horizon. All runs are used to
     set the thresholds and to compute the guarantee: with --confidence, at most
     --false-alarm-rate of future clean runs have an alarm, even if the chain is wrong.
-    The maximum rate of missed violations is also printed. Each additional horizon to
-    choose from costs some confidence; a single one, --horizons S, gives the lowest
-    thresholds.
+    An upper bound on the rate of missed violations is also printed. Each additional
+    horizon to choose from costs some confidence; a single one, --horizons S, gives the
+    lowest thresholds.
 
     If no threshold achieves the guarantee for a law, the law gets no threshold, the
     output says why and how many runs would suffice, and the exit status is 1. If no law

@@ -193,8 +193,8 @@ def warrant_renew(
 
 
 def _call_logs(logs: Sequence[Path]) -> list[Path]:
-    """The files that are logs of tool calls; raises an error if only some of
-    them are.
+    """The files if all of them are logs of tool calls, or none if none of them is;
+    raises an error if only some are.
     """
     from forewarn.abstractions.readers.calls import is_call_log
     from forewarn.abstractions.readers.stored import files_in

@@ -411,8 +411,8 @@ def merge(
                 f"a different tally has the same id, {each.id}",
                 source=file,
                 mend=(
-                    "remove the file of a tally after merging it, so that its "
-                    "guard begins a new one"
+                    "merge only one of them; later, remove a tally's file once it is "
+                    "merged, so that its guard begins a new one"
                 ),
             )
         if each.id in ledger:

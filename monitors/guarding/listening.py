@@ -64,7 +64,8 @@ class Listener:
         Args:
             frame: The frame.
             proposal: The action that was proposed for the frame.
-            decision: The guard's decision, unless a later listener fails.
+            decision: The guard's decision. If a later listener fails, the fallback
+                replaces it.
             readings: The readings of the guard's clock during the review.
             foreseen: The state that the proposal would lead to, if known.
         """

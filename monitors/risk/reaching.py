@@ -129,7 +129,7 @@ def within(
 
 
 def expectation(reading: Reading, data: Floats) -> Backup:
-    """The step of a chain with known probabilities."""
+    """Returns the one-step expectation for a chain with known probabilities."""
     if _is_dense(reading):
         across = np.ascontiguousarray(_dense(reading, data).T)
         return lambda values: values @ across

@@ -200,7 +200,7 @@ def _numbers(node: Expression) -> tuple[str, ...]:
 
 
 class _Count:
-    """`count[0, 60 s](condition)`: on how many recent events a condition held."""
+    """`count[0, 60 s](condition)`: the number of recent events at which it held."""
 
     __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
 

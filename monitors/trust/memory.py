@@ -37,7 +37,7 @@ MAX_CELLS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class OrderFinding:
-    """Whether the next state depends on the previous one, for one state.
+    """For one state: whether the next state depends on the state before it.
 
     Args:
         state: The state.

@@ -259,7 +259,7 @@ class StopLines:
                 rows.append((line, reach, light))
 
     def look(self, car: Vehicle) -> None:
-        """Updates the traffic light and speed limit of a car if the car has moved."""
+        """Updates which traffic light and speed limit apply to a car that has moved."""
         x, y = car.at[:2]
         seen = car.looked_at
         if seen and abs(x - seen[0]) + abs(y - seen[1]) < _RECHECK_M:

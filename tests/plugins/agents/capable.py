@@ -104,7 +104,7 @@ class McpServer(Agent):
     needs, command = "mcp", ("mcp", "guard")
     without: ClassVar[Mapping[str, str]] = {
         **Agent.without,
-        "tally": "rejected: laws over calls have no learned chain to count for",
+        "tally": "rejected: no chain is learned for laws over calls",
         "ask": OCCUPIED,
     }
 

@@ -8,7 +8,7 @@ and points arrive, and that objects ahead of a sensor appear ahead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,13 +71,12 @@ class Body:
 class Hits:
     """What each ray hits first, and at what distance as a multiple of the ray vector.
 
-    `body` is the index of the body; -1 for the ground and the sky. `cosine` is the
-    cosine of the angle of incidence on the ground.
+    `cosine` is the cosine of the angle of incidence on the ground.
     """
 
     far: Floats
     label: Bytes
-    body: NDArray[np.int16]
+    number: NDArray[np.uint32]
     cosine: Floats
 
 
@@ -142,11 +141,16 @@ class Surroundings:
 
     def __init__(self, ground: Ground, actors: Iterable[Actor]) -> None:
         self.ground = ground
-        self.bodies = [body for actor in actors for body in _bodies(actor)]
+        self._bodies = [body for actor in actors for body in _bodies(actor)]
 
-    def cast(
-        self, origin: Pose, rays: Floats, carrier: int, widest: float = math.pi
-    ) -> Hits:
+    def near(self, x: float, y: float, carrier: int) -> Iterator[tuple[Body, float]]:
+        """Yields the boxes within sight of a point, with their distances in metres."""
+        for body in self._bodies:
+            apart = math.dist(body.middle[:2], (x, y))
+            if apart <= SEEN_M and body.number != carrier:
+                yield body, apart
+
+    def cast(self, origin: Pose, rays: Floats, carrier: int) -> Hits:
         """Returns the first hit of each ray from a point.
 
         Args:
@@ -156,7 +160,6 @@ class Surroundings:
                 along the last axis.
             carrier: The id of the actor that carries the sensor; rays pass through this
                 actor.
-            widest: The largest angle between a ray and the pose's heading.
         """
         x, y, z, pitch, yaw, roll = origin
         shape = rays.shape[:-1]
@@ -165,26 +168,29 @@ class Surroundings:
         dx, dy, dz = turned[:, 0], turned[:, 1], turned[:, 2]
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(dz < -1e-6, -z / dz, np.float32(np.inf)).astype(np.float32)
-        near = np.flatnonzero((far >= 0.0) & (far < FURTHEST_M))
+        far = np.where(far >= 0.0, far, np.float32(np.inf))
+        near = far < FURTHEST_M
         label = np.full(len(far), SKY, np.uint8)
-        there = far[near]
-        label[near] = self.ground.labels(x + there * dx[near], y + there * dy[near])
-        far = np.full(len(far), FURTHEST_M, np.float32)
-        far[near] = there
-        index = np.full(len(far), -1, np.int16)
+        label[near] = self.ground.labels(
+            x + far[near] * dx[near], y + far[near] * dy[near]
+        )
+        far = np.where(near, far, np.float32(FURTHEST_M))
+        number = np.zeros(len(far), np.uint32)
+        cosine = np.abs(dz)
         lengths = np.sqrt(np.einsum("ij,ij->i", turned, turned))
-        for number, body in enumerate(self.bodies):
-            if body.number == carrier or math.dist(body.middle, (x, y, z)) > SEEN_M:
+        for body, apart in self.near(x, y, carrier):
+            chosen = _toward(body, (x, y, z), turned, lengths, apart)
+            if not len(chosen):
                 continue
-            chosen = _toward(body, (x, y, z), turned, lengths, turn[:, 0], widest)
-            hit, reached = _meets(body, (x, y, z), turned[chosen])
-            closer = hit & (reached < far[chosen])
+            hit, way = _meets(body, (x, y, z), turned[chosen])
+            closer = hit & (way < far[chosen])
             which = chosen[closer]
-            far[which], label[which] = reached[closer], body.label
-            index[which] = number
+            far[which] = way[closer]
+            label[which] = body.label
+            number[which] = body.number
         return Hits(
-            far.reshape(shape), label.reshape(shape), index.reshape(shape),
-            np.abs(dz).reshape(shape),
+            far.reshape(shape), label.reshape(shape), number.reshape(shape),
+            cosine.reshape(shape),
         )  # fmt: skip
 
 
@@ -233,21 +239,18 @@ def _toward(
     origin: tuple[float, float, float],
     rays: Floats,
     lengths: Floats,
-    ahead: Floats,
-    widest: float,
+    apart: float,
 ) -> NDArray[np.int64]:
     """Returns the indices of the rays that pass close enough to a body's centre to hit
-    the body; all rays are within the angle `widest` of the direction `ahead`.
+    the body.
     """
-    way = np.subtract(body.middle, origin).astype(np.float32)
-    away, reach = float(np.linalg.norm(way)), math.hypot(*body.half)
-    if away <= 2.0 * reach:
+    reach = math.hypot(*body.half)
+    if apart <= 2.0 * reach:
         return np.arange(len(rays))
-    way /= away
-    cone = math.asin(reach / away)
-    if math.acos(min(1.0, max(-1.0, float(way @ ahead)))) > widest + cone:
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(rays @ way > math.cos(cone) * 0.999 * lengths)
+    way = np.array(body.middle, np.float32) - np.array(origin, np.float32)
+    length = float(np.linalg.norm(way))
+    bound = math.cos(math.asin(min(1.0, reach / length))) * 0.999
+    return np.flatnonzero(rays @ (way / length) > bound * lengths)
 
 
 def _meets(

@@ -299,7 +299,7 @@ def _split(nodes: Any, at: int) -> Split | float:
 _ENOUGH = 30_000
 """The number of moments above which harmless moments are thinned before fitting."""
 
-_CUTS = 27
+_EDGES = 27
 """The maximum number of edges that divide a score into bands."""
 
 _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
@@ -433,7 +433,7 @@ class Scored:
         tops = np.maximum.reduceat(self.outside, begins)
         broken = np.logical_or.reduceat(self.doomed, begins)
         clean = tops if broken.all() else tops[~broken]
-        many = min(_CUTS, room)
+        many = min(_EDGES, room)
         few, half = many // 9, (many - many // 9) // 2
         alarmed = np.geomspace(_MOST_ALARMED, _FEWEST_ALARMED, half - 1)
         edges = (

@@ -83,7 +83,7 @@ def test_the_expression_has_the_fitted_values() -> None:
 
 
 def test_the_largest_sum_is_read_back_from_its_text_and_its_file() -> None:
-    """As many curves and trees as possible, of a long term."""
+    """A score with the maximum numbers of curves and trees, over a long term."""
     way = "pedestrian_distance"
     text = f"{way} / max(ago({way}, 0.5 s) - {way}, 0.1 m)"
     steps = Steps(Term.of(text, DRIVING), 0, tuple(0.25 * n for n in range(STEPS)))

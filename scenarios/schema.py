@@ -119,9 +119,26 @@ class Scenario:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the file's text and the abstraction."""
+        """A digest of the parts that determine a run; the title, the description and
+        comments do not.
+        """
+        actuator = self.actuator and self.actuator.model_dump()
+        content = [
+            self.unguarded_digest,
+            self.abstraction.fingerprint(),
+            self.horizon_s,
+            actuator,
+            self.judges,
+        ]
+        return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
+
+    @property
+    def former_digest(self) -> str:
+        """The digest of the file's text, to which earlier versions tied a policy."""
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
-        return hashlib.sha256(content.encode()).hexdigest()
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        text = digest + self.pilot.model_dump_json()
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
     def unguarded_digest(self) -> str:

@@ -120,13 +120,15 @@ def _lines(scenario: Scenario, called: str) -> Iterator[str]:
         yield scenario.description
     yield ""
     yield f"world {scenario.world.name}, pilot {scenario.pilot.name}"
-    yield f"ends after {scenario.end.max_time_s:g} s at the latest"
+    yield f"ends after at most {scenario.end.max_time_s:g} s"
     for law in scenario.laws:
         span = scenario.expected_base_rate.get(law.name)
-        expected = f"   (broken in {span[0]:g} to {span[1]:g} of runs)" if span else ""
-        yield f"law {law.name}: {law.title or law.text}{expected}"
+        line = f"law {law.name}: {law.title or law.text}"
+        if span:
+            line += f" (violated in {span[0]:.0%} to {span[1]:.0%} of runs)"
+        yield line
     for name, draw in scenario.draws.items():
-        yield f"drawn {name}: {draw}"
+        yield f"random {name}: {draw}"
     yield f"{len(scenario.abstraction.texts)} predicates:"
     for line in scenario.abstraction.listed():
         yield f"  {line}"

@@ -121,18 +121,10 @@ def certified(
         seeds=(wanted.seeds[0], wanted.seeds[-1]),
         scenario=scenario.name,
         pilot=scenario.pilot.name,
-        drawn=drawn(scenario),
+        drawn=scenario.digest,
         model=deciding(model, policy),
         policy=policy.digest,
     )
-
-
-def drawn(scenario: Scenario) -> str:
-    """Returns a digest of the scenario's text and pilot, which determine the
-    distribution of runs.
-    """
-    text = scenario.digest + scenario.pilot.model_dump_json()
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def deciding(model: Path, policy: Policy) -> str:
@@ -154,10 +146,13 @@ def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
     kept = policy.kept
     if kept is None or policy.shadow:
         return ""
-    if kept.holds(drawn(scenario), deciding(model, policy), policy.digest):
-        return kept.sentence()
+    model_digest = deciding(model, policy)
+    for scenario_digest in (scenario.digest, scenario.former_digest):
+        if kept.holds(scenario_digest, model_digest, policy.digest):
+            return kept.sentence()
     return (
         "The policy's guarantee does not apply to these runs: it was certified "
         f"for {kept.scenario} with the pilot {kept.pilot}, but the scenario, the "
-        "pilot, the model or the policy is different."
+        "pilot, the model or the policy is different. `forewarn tune` with --at-most "
+        "certifies it again."
     )

@@ -115,7 +115,40 @@ def test_an_abstraction_may_stand_in_a_file_beside_it(tmp_path: Path) -> None:
     found = parse_scenario(text, "x", tmp_path)
     same = load_scenario("tiny-road")
     assert found.abstraction.fingerprint() == same.abstraction.fingerprint()
-    assert found.digest != same.digest
+    assert found.digest == same.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("title: ", "title: Another "),
+        ("description: >-\n", "description: >-\n  More words.\n"),
+        ("format:", "# A comment.\nformat:"),
+    ],
+)
+def test_digest_ignores_what_cannot_change_a_run(old: str, new: str) -> None:
+    assert old in ROAD
+    again = parse_scenario(ROAD.replace(old, new, 1), "x", Path())
+    assert again.digest == load_scenario("tiny-road").digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mean: 47", "mean: 48"),
+        ("max_time_s: 30", "max_time_s: 31"),
+        ("stop_line_distance <= 2 m", "stop_line_distance <= 3 m"),
+        ("horizon_s: 3", "horizon_s: 4"),
+        ("- braking", "- not braking"),
+        ("world:", "actuator: {name: other}\nworld:"),
+        ("  - no_collision\n", ""),
+    ],
+)
+def test_digest_depends_on_everything_that_determines_a_run(old: str, new: str) -> None:
+    assert old in ROAD
+    text = ROAD.replace("  no_collision: [", "  # no_collision: [")
+    again = parse_scenario(text.replace(old, new, 1), "x", Path())
+    assert again.digest != load_scenario("tiny-road").digest
 
 
 # -- what is drawn ---------------------------------------------------------------------

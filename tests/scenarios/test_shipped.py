@@ -75,6 +75,20 @@ def test_what_stops_ships_beside_what_warns(name: str) -> None:
         assert said_of(policy, scenario, files.model) == policy.kept.sentence()
 
 
+def test_policy_certified_by_an_earlier_version_keeps_its_guarantee() -> None:
+    scenario, files = load_scenario("s7"), Shipped.in_folder(FOLDER, "s7")
+    policy = load_policy(files.acting)
+    certified = policy.kept
+    assert certified is not None
+
+    def said(drawn: str) -> str:
+        kept = certified.model_copy(update={"drawn": drawn})
+        return said_of(replace(policy, kept=kept), scenario, files.model)
+
+    assert said(scenario.former_digest) == certified.sentence()
+    assert "does not apply" in said("of another scenario")
+
+
 def test_a_guarantee_is_of_what_decides_in_the_model(tmp_path: Path) -> None:
     (model,) = load_models(Shipped.in_folder(FOLDER, "fork-in-microwave").model)
     point, upper = Policy(), Policy(judge_by="upper")

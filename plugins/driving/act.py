@@ -90,6 +90,8 @@ def stopping_acceleration(
         if first is None or all(_avoided(c, speed) for c in ahead) or not waits:
             return THRUST_LIMIT  # leave the path of the crossing road user
         return _hold_or_pass(first, speed)
+    if first is not None and first.later and _to_stand(speed, first.to_m) <= COMFORT:
+        first = None  # the car can still stop after it has left the junction
     asked = _asked(values, speed)
     held = first is not None or values.get("traffic_light") in ("red", "yellow")
     if values.get("in_junction"):

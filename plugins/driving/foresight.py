@@ -71,6 +71,10 @@ class Progress(NamedTuple):
         """Returns the distance from the ego's front to a junction, in m."""
         return passage.line_m - self.at_m
 
+    def is_later(self, passage: Passage) -> bool:
+        """Whether the ego is in a junction that it must leave before this one."""
+        return self.here is not None and passage is not self.here
+
     @property
     def to_crosswalk(self) -> float | None:
         """The distance to the next crosswalk in m; None if no crosswalk is near."""

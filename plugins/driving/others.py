@@ -41,12 +41,14 @@ class Conflict(NamedTuple):
             section.
         comes_s: The time in seconds until the other road user reaches the section.
         leaves_s: The time in seconds until the other road user has left the section.
+        later: Whether the ego must first leave a junction to reach the section.
     """
 
     to_m: float
     clear_m: float
     comes_s: float
     leaves_s: float
+    later: bool = False
 
 
 @dataclass(slots=True)
@@ -340,7 +342,8 @@ def see_crossing(
         ours = progress.to(passage)
         begins = min(met.to_m - foe.half_m, ours + foe.beside_m)
         ends = met.clear_m + foe.half_m
-        conflicts.append(Conflict(begins, ends, met.comes_s, met.leaves_s))
+        later = progress.is_later(passage)
+        conflicts.append(Conflict(begins, ends, met.comes_s, met.leaves_s, later))
         gap = demand.meet(passage, met)
         gaps.append(gap)
         if foe.first and met.comes_s < _SOON_S:
@@ -418,8 +421,9 @@ def see_people(
         met = _on_foot(person, passage, footway, progress, scene.ego.length)
         if met is None:
             continue
+        later = progress.is_later(passage)
         begins = met.to_m - 1.0
-        conflicts.append(Conflict(begins, met.clear_m, met.comes_s, met.leaves_s))
+        conflicts.append(met._replace(to_m=begins, later=later))
         gap = demand.meet(passage, met)
         if gap_s is None or gap < gap_s:
             gap_s = gap

@@ -106,7 +106,7 @@ def _near(scene: Scene) -> Iterator[Margins]:
 
 
 def _crossing(speed: float, conflicts: Iterable[Conflict]) -> Iterator[Margins]:
-    for begins, ends, comes_s, leaves_s in conflicts:
+    for begins, ends, comes_s, leaves_s, _ in conflicts:
         gone = leaves_s < begins / (speed + ACCELERATES * RESPONSE_S)
         passed = speed > 0.0 and comes_s > ends / speed + RESPONSE_S
         if begins > 0.0 and not gone and not passed:

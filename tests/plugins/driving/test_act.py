@@ -76,6 +76,14 @@ def test_it_holds_before_the_way_of_those_who_come() -> None:
     assert stop(0.0, Conflict(0.5, 10.0, 0.5, 1.5), in_junction=True) <= 0
 
 
+def test_a_junction_is_left_if_somebody_comes_only_in_the_next_one() -> None:
+    next_one = Conflict(20.0, 30.0, 2.0, 3.0, later=True)
+    assert stop(2.0, next_one, in_junction=True) > 0
+    assert stop(2.0, next_one._replace(later=False), in_junction=True) < 0
+    close = next_one._replace(to_m=0.5)
+    assert stop(2.0, close, in_junction=True) <= -COMFORT, "it could not stop later"
+
+
 def test_it_does_not_roll_on_towards_those_who_come() -> None:
     far = Conflict(30.0, 40.0, 2.0, 3.0)
     assert stop(0.3, far, in_junction=True) <= -COMFORT

@@ -79,10 +79,10 @@ def warrant(
     """Create a guard with a certificate from LOGS.
 
     LOGS are files or folders of traces (JSON Lines, CSV or Parquet), or a scenario file
-    with `world: log` or `world: commonroad`, which means all its recordings. LOGS can
-    also be logs of agents that call tools: OpenAI messages, GenAI spans of
-    OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no chain is
-    learned.
+    with the world `log`, `commonroad` or `deepscenario`, which means all its
+    recordings. LOGS can also be logs of agents that call tools: OpenAI messages, GenAI
+    spans of OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no
+    chain is learned.
 
     The runs are split into three parts. The first is used to choose predicates and
     learn the chain, the second to calibrate the risks, and the third to set the

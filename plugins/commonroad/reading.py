@@ -1,7 +1,6 @@
 """Reads CommonRoad XML files: lanelets, signs, lights, obstacles and planning problems.
 
-Files are untrusted: document type declarations, and thus entities, are rejected, sizes
-are limited, and numbers must be finite.
+Files are untrusted: sizes are limited, and numbers must be finite.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_bytes
 from forewarn.plugins.driving.roads import LinkDirection, Point, length_of
 from forewarn.plugins.driving.scene import Colour, TurnSignal
+from forewarn.plugins.trees import tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,7 @@ class RecordedScene:
 
 
 _MOST_BYTES = 64 << 20
-_MOST_ELEMENTS, _DEEPEST = 800_000, 40
-"""Limits for the number of XML elements and their nesting depth."""
+_MOST_ELEMENTS = 800_000
 
 _ATTRIBUTES = ("id", "ref", "timeStepSize", "drivingDir")
 _FARTHEST = 1e7
@@ -182,58 +181,13 @@ def read_scene(path: Path) -> RecordedScene:
     Raises:
         InvalidInput: The file is not a CommonRoad file, or it exceeds a size limit.
     """
-    root = _tree(read_bytes(path, _MOST_BYTES), str(path))
+    root = tree(read_bytes(path, _MOST_BYTES), str(path), _ATTRIBUTES, _MOST_ELEMENTS)
     if root.tag != "commonRoad":
         raise InvalidInput(
             f"not a CommonRoad file: the root element is <{root.tag:.40}>",
             source=str(path),
         )
     return _Reading(str(path)).scene(root)
-
-
-def _tree(data: bytes, source: str) -> ET.Element:
-    parser = ET.XMLParser(target=_Builder(source))  # noqa: S314 - no declarations
-    try:
-        parser.feed(data)
-        root: ET.Element = parser.close()
-        return root
-    except (ET.ParseError, ValueError, LookupError) as error:
-        raise InvalidInput(
-            f"the XML is not well-formed: {error}", source=source
-        ) from error
-
-
-class _Builder(ET.TreeBuilder):
-    """Builds a tree of limited size, with the attributes that are needed.
-
-    Document type declarations are rejected.
-    """
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self._source, self._count, self._depth = source, 0, 0
-
-    def start(self, tag: str, attrs: dict[str, str], /) -> ET.Element:
-        self._count += 1
-        self._depth += 1
-        if self._count > _MOST_ELEMENTS or self._depth > _DEEPEST:
-            raise TooLarge(
-                f"the XML has more than {_MOST_ELEMENTS} elements, or more than "
-                f"{_DEEPEST} levels of nesting",
-                source=self._source,
-            )
-        return super().start(tag, {k: v for k, v in attrs.items() if k in _ATTRIBUTES})
-
-    def end(self, tag: str, /) -> ET.Element:
-        self._depth -= 1
-        return super().end(tag)
-
-    def doctype(self, *_: object) -> None:
-        raise InvalidInput(
-            "the file has a document type declaration, which is not allowed",
-            source=self._source,
-            mend="remove the line with <!DOCTYPE",
-        )
 
 
 class _Reading:

@@ -294,6 +294,24 @@ def touches(vehicle: Mover, other: Mover, within_m: float = 0.0) -> bool:
     return True
 
 
+def gap_m(one: Mover, other: Mover) -> float:
+    """Returns the distance in m between two bodies; 0 if they touch."""
+    if touches(one, other):
+        return 0.0
+    return min(apart(a, b) for a in _edges(one) for b in _edges(other))
+
+
+def _edges(mover: Mover) -> list[tuple[Point, Point]]:
+    """The sides of a body."""
+    (x, y), cos, sin = middle(mover), math.cos(mover.heading), math.sin(mover.heading)
+    along, aside = mover.length / 2.0, mover.width / 2.0
+    corners = [
+        (x + a * along * cos - b * aside * sin, y + a * along * sin + b * aside * cos)
+        for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
+    ]
+    return list(zip(corners, [*corners[1:], corners[0]], strict=True))
+
+
 def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | None:
     """Returns the distance in m between two vehicles, both assumed to be as wide as the
     ego.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forewarn.plugins.driving.bodies import PROVIDES, BodySenses, meeting_s
 from forewarn.plugins.driving.encroachment import Encroachments
-from forewarn.plugins.driving.scene import Mover, touches
+from forewarn.plugins.driving.scene import Mover, gap_m, touches
 
 EAST, NORTH, WEST = 0.0, math.pi / 2.0, math.pi
 
@@ -42,6 +42,16 @@ def test_who_comes_the_other_way_does_not_lead_and_is_met() -> None:
     found = BodySenses(0.1).values(0.0, car(0.0, 0.0), [car(40.0, 0.0, WEST)])
     assert found["lead_distance"] is None
     assert found["time_to_collision"] == 2.0
+
+
+def test_the_gap_is_from_body_to_body() -> None:
+    ego = car(0.0, 0.0)
+    assert gap_m(ego, car(34.0, 0.0)) == pytest.approx(30.0)
+    assert gap_m(ego, car(0.0, 5.0)) == pytest.approx(3.0)
+    assert gap_m(ego, car(7.0, 6.0)) == pytest.approx(5.0), "from corner to corner"
+    # Across the ego's path: its side is 2 m wide.
+    assert gap_m(ego, car(11.0, 0.0, NORTH)) == pytest.approx(10.0)
+    assert gap_m(ego, car(2.0, 1.0)) == 0.0
 
 
 place = st.floats(-40, 40)

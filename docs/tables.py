@@ -1,7 +1,7 @@
 """Tables of measured figures on the pages, each rendered from a file of results.
 
-    python docs/tables.py                      renders the tables of all pages
-    python docs/tables.py NAME -- COMMAND …    runs COMMAND, stores the table it prints
+    python docs/tables.py                       renders the tables of all pages
+    python docs/tables.py NAME … -- COMMAND …   stores the tables that COMMAND prints
 
 A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. Its results are
 in `docs/figures/NAME.json`, with the command that prints them and the date.
@@ -14,8 +14,9 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TypedDict
 
@@ -56,29 +57,39 @@ def _lines(found: Results) -> Iterator[str]:
         yield f"|{line}|\n".replace(" --- ", "---")
 
 
-def printed(output: str) -> list[list[str]]:
-    """The first table in a command's output, in Markdown or in aligned columns."""
+def printed(output: str) -> list[list[list[str]]]:
+    """The tables in a command's output, in Markdown or one in aligned columns."""
     lines = [line.strip() for line in output.splitlines()]
-    if rows := [line for line in lines if line.startswith("|")]:
-        cells = [[c.strip() for c in row.strip("|").split("|")] for row in rows]
-        return [row for row in cells if not set("".join(row)) <= set("-:")]
+    if any(line.startswith("|") for line in lines):
+        groups = groupby(lines, key=lambda line: line.startswith("|"))
+        return [_cells(table) for marked, table in groups if marked]
     split = [re.split(r" {2,}", line) for line in lines]
     widest = max(map(len, split))
-    return [row for row in split if len(row) == widest > 1]
+    return [[row for row in split if len(row) == widest > 1]]
 
 
-def store(name: str, command: list[str]) -> None:
-    """Runs the command, and stores the table that it prints."""
-    columns, *rows = printed(_output(command))
+def _cells(lines: Iterable[str]) -> list[list[str]]:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in rows if not set("".join(row)) <= set("-:")]
+
+
+def store(names: list[str], command: list[str]) -> None:
+    """Runs the command, and stores the first tables that it prints, one for each
+    name.
+    """
+    found = printed(_output(command))
+    if len(found) < len(names):
+        raise SystemExit(f"the command prints {len(found)} tables, not {len(names)}")
     commit = _output(["git", "rev-parse", "--short", "HEAD"]).strip()
-    found = Results(
-        command=shlex.join(command).replace(sys.executable, "python"),
-        measured=f"{datetime.now(UTC):%Y-%m-%d}, at commit {commit}",
-        columns=columns,
-        rows=rows,
-    )
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
+    for name, (columns, *rows) in zip(names, found, strict=False):
+        results = Results(
+            command=shlex.join(command).replace(sys.executable, "python"),
+            measured=f"{datetime.now(UTC):%Y-%m-%d}, at commit {commit}",
+            columns=columns,
+            rows=rows,
+        )
+        text = json.dumps(results, indent=1, ensure_ascii=False)
+        (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
 
 
 def _output(command: list[str]) -> str:
@@ -90,6 +101,7 @@ def _output(command: list[str]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        store(sys.argv[1], sys.argv[3:])
+        dashes = sys.argv.index("--")
+        store(sys.argv[1:dashes], sys.argv[dashes + 1 :])
     for path in pages():
         path.write_text(rendered(path.read_text("utf-8")), "utf-8")

@@ -44,4 +44,12 @@ def test_results_name_a_command_that_exists(name: str) -> None:
     ["| a | b c |\n|---|---|\n| 1 | 2 |\n", "of 3 runs:\n\na     b c\n1     2\n"],
 )
 def test_a_printed_table_is_read(output: str) -> None:
-    assert tables.printed(output) == [["a", "b c"], ["1", "2"]]
+    assert tables.printed(output) == [[["a", "b c"], ["1", "2"]]]
+
+
+def test_each_printed_table_is_read() -> None:
+    first, second = "| a |\n|---|\n| 1 |\n", "| b | c |\n|---|---|\n| 2 | 3 |\n"
+    assert tables.printed(f"{first}\nand:\n\n{second}") == [
+        [["a"], ["1"]],
+        [["b", "c"], ["2", "3"]],
+    ]

@@ -5,8 +5,8 @@ without a guard. The table of each law compares the shipped model; gradient boos
 logistic regression on the raw signals and their last second, fitted to the model's
 training runs; the time to collision or to the road's edge; and RSS. Each threshold is
 chosen on these same runs for a false-alarm rate of at most 10 %. The guard also has a
-row at the shipped threshold. Then some of the seeds are run again with the guard
-stopping, if there is a shipped policy for that.
+row at the shipped threshold. For a second table, some of the seeds are run again with
+the guard stopping the vehicle, if there is a shipped policy for that.
 
     python benchmarks/highway.py --runs out/runs [--episodes 90] [SCENARIO ...]
 """
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from recordings import (
     LEARNED,
+    STOPPED,
     Fresh,
     Outcomes,
     Recordings,
@@ -27,10 +28,10 @@ from recordings import (
     asked,
     boosting_soon,
     fresh,
-    guarded,
     haste,
     scored,
     shipped,
+    stopped,
 )
 from run import markdown
 
@@ -148,10 +149,11 @@ def main() -> None:
     )
     for line in markdown(HEAD, rows):
         print(line, flush=True)
-    for of in roads:
-        if options.guarded and of.files.acting.exists():
-            acting = load_policy(of.files.acting)
-            print(of.told.scenario.name, guarded(of, acting, options.guarded))
+    if options.guarded:
+        acting = [of for of in roads if of.files.acting.exists()]
+        print()
+        for line in markdown(STOPPED, (stopped(of, options.guarded) for of in acting)):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ from forewarn.monitors.finding.choice import LEAST, LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus, Term, for_scores, matrix
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.tree import TreeRecipe
-from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
 from forewarn.scenarios.measuring.pairs import prolonged
@@ -56,6 +56,7 @@ from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.training.acting import thresholds_of
 from forewarn.scenarios.training.train import collected
 
 FOLDS = 5
@@ -371,25 +372,31 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
     return Fresh(files, told, len(learned), seeds)
 
 
-def guarded(of: Fresh, policy: Policy, most: int) -> str:
-    """Repeats some of the held-out runs with the guard intervening; describes the
-    result.
+STOPPED = (
+    "scenario", "stop threshold", "released after", "runs", "violations without",
+    "left", "caused by the guard", "runs with a stop", "clean runs slowed by a tenth",
+)  # fmt: skip
+
+
+def stopped(of: Fresh, most: int) -> tuple[object, ...]:
+    """Repeats some of the held-out runs with the shipped policy that stops the vehicle.
+
+    Returns a row of the table `STOPPED`.
     """
+    policy = load_policy(of.files.acting)
     runner = runner_of(plan(of.told.scenario, of.files.model, policy))
     _, before = drive(of.told.scenario, of.seeds[:most])
     pairs = [(each, runner.run(each.seed)) for each in before]
     clean = [(b, a) for b, a in pairs if not (b.violations or a.violations)]
-    first = sum(bool(b.violations) for b, _ in pairs)
-    then = sum(bool(a.violations) for _, a in pairs)
-    caused = sum(bool(a.violations) and not b.violations for b, a in pairs)
-    acted = sum(bool(a.interventions) for _, a in pairs)
-    longer = sum(prolonged(b, a) for b, a in clean)
+    at = ", ".join(f"{each:g}" for each in thresholds_of(policy).values())
     return (
-        f"guarded: {first} violating runs of {len(pairs)} become {then}"
-        f" ({100 * (1 - then / max(first, 1)):.0f} % fewer; {caused} caused); it acted"
-        f" in {acted}, and {longer} of {len(clean)} clean runs were slowed by more than"
-        " 10 %"
-    )
+        f"`{of.told.scenario.name}`", at, f"{policy.hold_s:g} s", len(pairs),
+        sum(bool(b.violations) for b, _ in pairs),
+        sum(bool(a.violations) for _, a in pairs),
+        sum(bool(a.violations) and not b.violations for b, a in pairs),
+        sum(bool(a.interventions) for _, a in pairs),
+        f"{sum(prolonged(b, a) for b, a in clean)} of {len(clean)}",
+    )  # fmt: skip
 
 
 def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namespace:

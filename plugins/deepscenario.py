@@ -338,7 +338,7 @@ _POINT = """<WayPoint timeStamp="{at}"><DynamicParameters><Speed speed="{speed}"
 
 
 def _example() -> DeepScenarioWorld:
-    """A world in which the ego approaches a standing truck in twenty runs of two files."""
+    """A world in which the ego approaches a standing truck, with twenty equal runs."""
     files = {
         f"{run}_scenario_{part}.deepscenario": _written(part).encode()
         for run in range(20)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from recordings import (
+    GUARDED,
     LEARNED,
-    STOPPED,
     Fresh,
     Outcomes,
     Recordings,
@@ -28,10 +28,10 @@ from recordings import (
     asked,
     boosting_soon,
     fresh,
+    guarded,
     haste,
     scored,
     shipped,
-    stopped,
 )
 from run import markdown
 
@@ -82,14 +82,17 @@ def _frames(run: Kept) -> Iterator[Frame]:
         yield Frame(time_s, number, plain)
 
 
-def _leads(early_s: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
+def leads(
+    early_s: Sequence[float] | NDArray[np.float64], soon_s: float = 1.0
+) -> tuple[str, ...]:
     """Returns the detection rate, the mean and median lead time, and the fraction of
-    violations detected at least 1 s ahead.
+    violations detected at least `soon_s` ahead.
     """
     times = np.asarray(early_s)
     share, mean_s = shared(times)
     middle_s = float(np.nanmedian(times)) if share else 0.0
-    second = float((np.nan_to_num(times) >= 1.0 - 1e-9).mean()) if times.size else 0.0
+    sooner = np.nan_to_num(times) >= soon_s - 1e-9
+    second = float(sooner.mean()) if times.size else 0.0
     return f"{share:.2f}", f"{mean_s:.1f} s", f"{middle_s:.1f} s", f"{second:.2f}"
 
 
@@ -105,7 +108,7 @@ def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, 
             first_s = each.times_s[alarms[0]] if alarms.size else np.inf
             ahead_s = float(each.broken.since_s - first_s)
             early_s.append(ahead_s if ahead_s > 0.0 else np.nan)
-    return *_leads(early_s), f"{false / max(clean, 1):.2f}"
+    return *leads(early_s), f"{false / max(clean, 1):.2f}"
 
 
 HEAD = (
@@ -131,7 +134,7 @@ def _compared(of: Fresh, number: int, law: str) -> Iterator[tuple[str, ...]]:
     violating = sum(each.broken is not None for each in told)
     name = f"`{of.told.scenario.name}`, `{law}` ({violating} of {len(told)} runs)"
     for way, several in found.items():
-        cells = _leads(early(several, horizon_s, ALLOWED))
+        cells = leads(early(several, horizon_s, ALLOWED))
         yield name, way, *cells, f"at most {ALLOWED:.2f}"
     for step in load_policy(of.files.policy).steps_for(law):
         row = f"{GUARD}, threshold {step.threshold:g}"
@@ -150,9 +153,10 @@ def main() -> None:
     for line in markdown(HEAD, rows):
         print(line, flush=True)
     if options.guarded:
-        acting = [of for of in roads if of.files.acting.exists()]
+        acting = [(of, of.files.acting) for of in roads if of.files.acting.exists()]
+        acted = (guarded(of, load_policy(f), options.guarded) for of, f in acting)
         print()
-        for line in markdown(STOPPED, (stopped(of, options.guarded) for of in acting)):
+        for line in markdown(GUARDED, acted):
             print(line, flush=True)
 
 

@@ -46,7 +46,7 @@ from forewarn.monitors.finding.choice import LEAST, LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus, Term, for_scores, matrix
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.tree import TreeRecipe
-from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
 from forewarn.scenarios.measuring.pairs import prolonged
@@ -372,18 +372,17 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
     return Fresh(files, told, len(learned), seeds)
 
 
-STOPPED = (
-    "scenario", "stop threshold", "released after", "runs", "violations without",
-    "left", "caused by the guard", "runs with a stop", "clean runs slowed by a tenth",
+GUARDED = (
+    "scenario", "threshold", "released after", "runs", "violations without", "left",
+    "caused by the guard", "runs with an intervention", "clean runs slowed by a tenth",
 )  # fmt: skip
 
 
-def stopped(of: Fresh, most: int) -> tuple[object, ...]:
-    """Repeats some of the held-out runs with the shipped policy that stops the vehicle.
+def guarded(of: Fresh, policy: Policy, most: int) -> tuple[object, ...]:
+    """Repeats some of the held-out runs with the guard intervening.
 
-    Returns a row of the table `STOPPED`.
+    Returns a row of the table `GUARDED`.
     """
-    policy = load_policy(of.files.acting)
     runner = runner_of(plan(of.told.scenario, of.files.model, policy))
     _, before = drive(of.told.scenario, of.seeds[:most])
     pairs = [(each, runner.run(each.seed)) for each in before]

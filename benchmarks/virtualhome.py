@@ -18,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from highway import leads
 from recordings import (
+    GUARDED,
     LEARNED,
     Outcomes,
     Recordings,
@@ -29,9 +31,9 @@ from recordings import (
     scored,
     shipped,
 )
-from run import aligned
+from run import markdown
 
-from forewarn.monitors.evaluation.foretold import Foretold, early, shared
+from forewarn.monitors.evaluation.foretold import Foretold, early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
 
@@ -43,6 +45,12 @@ REFLECT = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
 """Withholds an action that would lead to a risk of 0.9 or more, and tells the agent
 why.
 """
+
+HEAD = (
+    "law", "warned by", "detection rate", "mean lead time", "median",
+    "at least 2 s ahead",
+)  # fmt: skip
+"""An action takes 1 s, so every warning in time is at least 1 s ahead."""
 
 _LEFT = {"off_when_done": "left_on", "closed_when_done": "left_open"}
 
@@ -80,6 +88,7 @@ def main() -> None:
         **LEARNED,
         "things left": things_left,
     }
+    rows = list[tuple[str, ...]]()
     for number, law in enumerate(of.told.scenario.laws):
         found = of.found(ways, number)
         ours = found[GUARD]
@@ -88,16 +97,14 @@ def main() -> None:
             foreseen(each, horizon_s, known=False) for each in ours
         ]
         broken = sum(each.broken is not None for each in ours)
-        print(f"{law.name}: {broken} of {len(ours)} runs break it")
-        table = [("by", "warned of", "steps ahead", "median")]
+        name = f"`{law.name}` ({broken} of {len(ours)} runs)"
         for way, several in found.items():
-            times = early(several, horizon_s, ALLOWED)
-            share, ahead_s = shared(times)
-            middle_s = float(np.nanmedian(times)) if share else 0.0
-            table.append((way, f"{share:.2f}", f"{ahead_s:.1f}", f"{middle_s:.1f}"))
-        for line in aligned(table):
-            print(line)
-    print(guarded(of, REFLECT, options.guarded))
+            rows.append((name, way, *leads(early(several, horizon_s, ALLOWED), 2.0)))
+    for line in markdown(HEAD, rows):
+        print(line)
+    print()
+    for line in markdown(GUARDED, [guarded(of, REFLECT, options.guarded)]):
+        print(line)
 
 
 if __name__ == "__main__":

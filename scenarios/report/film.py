@@ -193,7 +193,6 @@ Window = tuple[float, float]
 
 def film(
     run: RecordedRun,
-    nodes: Mapping[int, int],
     share: int = LONGEST,
     window: Window | None = None,
 ) -> dict[str, Any]:
@@ -201,14 +200,13 @@ def film(
 
     Args:
         run: The run.
-        nodes: The number in the chain's picture of each state that is drawn.
         share: The maximum number of characters.
         window: The part of the run to show, with only the signals of the curves; None
             for the whole run with all signals.
     """
     stride = 1
     while True:
-        found = _film(run, nodes, stride, window, share // 2)
+        found = _film(run, stride, window, share // 2)
         size = len(json.dumps(found, separators=(",", ":")))
         if size <= share or stride >= len(run.times_s):
             return found
@@ -217,7 +215,6 @@ def film(
 
 def _film(
     run: RecordedRun,
-    nodes: Mapping[int, int],
     stride: int,
     window: Window | None,
     room: int,
@@ -242,7 +239,6 @@ def _film(
         scene = {"pictures": stills(run.scenery, kept(run.sequences), room)}
     elif run.scenery is not None:
         scene = tracks(run.scenery, kept(run.sequences), concerned(_laws(run)))
-    visits = kept(run.visits) if run.visits else []
     return {
         "times": [round(t, 3) for t in kept(run.times_s)],
         "stride": stride,
@@ -250,7 +246,6 @@ def _film(
         "start": max(_start(run), round(begin, 3)),
         "until": min(_until(run), round(end, 3)),
         "decisions": in_runs(kept(run.decisions)),
-        "visits": in_runs([nodes.get(state) for state in visits]),
         "laws": [_law(law, run, kept) for law in run.laws],
         "signals": [
             {"name": name, "unit": units.get(name), **_packed(values)}

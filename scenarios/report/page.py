@@ -15,9 +15,6 @@ from typing import Any
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text
-from forewarn.monitors.guarding.chain import ChainWatch
-from forewarn.monitors.laws.outline import draw, outline
-from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
 from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.film import LONGEST, film
 from forewarn.scenarios.report.runs import LawStory, RecordedRun
@@ -37,7 +34,6 @@ from forewarn.scenarios.report.tables import campaign, measurement, table
 def section(
     show: RecordedRun | Pair,
     place: str,
-    chain: Markup,
     laws: Sequence[LawStory],
     stride: int,
 ) -> Markup:
@@ -70,8 +66,10 @@ def section(
             for name, run in zip(events, runs, strict=True)
         ),
         _folded("Signals at this time", _signals()),
-        _folded("The chain", chain) if chain else None,
-        *(_law(law) for law in laws),
+        *(
+            _folded(f"The law: {law.name}", tag("pre", law.text or law.name))
+            for law in laws
+        ),
         id=place,
         class_="run",
         aria_labelledby=f"{place}-title",
@@ -173,72 +171,6 @@ def _signals() -> Markup:
     )
 
 
-def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
-    """Draws the states of the chain that the run visited; also returns these states."""
-    chain = run.chain
-    if chain is None:
-        return Markup(""), []
-    nodes, steps = run_chain(run, chain)
-    if not nodes:
-        return Markup(""), []
-    learned = chain.model.chain.n - 1
-    title = f"{len(nodes)} of the chain's {learned} states, by first visit in this run"
-    if run.watch is not None and len(run.watch.parts) > 1:
-        names = " and ".join(law.name for law in chain.laws)
-        title = f"The chain of {names}: {title}"
-    return joined(
-        tag(
-            "p",
-            f"{title}. States that were riskier when the run first reached them "
-            "are higher up. Transitions that the run took are darker; wider ones "
-            "are more probable.",
-            class_="note",
-        ),
-        tag(
-            "div",
-            draw_chain(title, nodes, steps),
-            class_="wide",
-            tabindex=0,
-            role="group",
-            aria_label="the chain",
-        ),
-        tag(
-            "details",
-            tag("summary", "Predicates that hold in each state"),
-            tag("ol", *(tag("li", node.words) for node in nodes), class_="states"),
-        ),
-        _scores(chain),
-    ), nodes
-
-
-def _scores(chain: ChainWatch) -> Markup:
-    drawn = list(draw_scores(chain.abstraction))
-    if not drawn:
-        return Markup("")
-    summary = tag("summary", "The terms of its hazard scores")
-    return tag("details", summary, *drawn)
-
-
-def _law(law: LawStory) -> Markup:
-    picture = None
-    if law.automaton is not None:
-        drawn = draw([(law.name, outline(law.automaton))])
-        data = base64.b64encode(drawn.encode()).decode()
-        picture = tag(
-            "div",
-            tag(
-                "img",
-                src=f"data:image/svg+xml;base64,{data}",
-                alt=f"The automaton of {law.name}",
-            ),
-            class_="wide",
-            tabindex=0,
-            role="group",
-            aria_label="the automaton",
-        )
-    return _folded(f"The law: {law.name}", tag("pre", law.text or law.name), picture)
-
-
 SCRIPTS = (
     "ground.js", "bodies.js", "picture.js", "stills.js", "tracks.js", "curves.js",
     "player.js",
@@ -295,18 +227,17 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     told: set[tuple[str, str]] = set()
     for show in shows:
         run = show.second if isinstance(show, Pair) else show
-        chain, nodes = chain_of(run)
-        played = film(run, {node.state: node.number for node in nodes}, share)
+        played = film(run, share)
         stride = played["stride"]
-        # A law is drawn only where it first appears.
+        # A law is shown only where it first appears.
         new = [law for law in run.laws if (law.name, law.text) not in told]
         told |= {(law.name, law.text) for law in new}
         if isinstance(show, Pair):
-            played["ghost"] = film(show.first, {}, share)
+            played["ghost"] = film(show.first, share)
         films.append(played)
-        sections[id(show)] = section(show, places[id(show)], chain, new, stride)
+        sections[id(show)] = section(show, places[id(show)], new, stride)
     cards = [card for part in content.campaigns for card in part.cards]
-    excerpts = [film(card.run, {}, CARD, card.window) for card in cards]
+    excerpts = [film(card.run, CARD, card.window) for card in cards]
     title = title or _title(content)
     opening = next((show for show in shows if isinstance(show, Pair)), None)
     parts = [part for part in content.parts if part is not opening]

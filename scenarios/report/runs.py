@@ -27,7 +27,6 @@ from forewarn.monitors.guarding.record import (
     read_record,
 )
 from forewarn.monitors.guarding.watch import States, Watch
-from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.judging import AGAIN_S, instances
 from forewarn.plugins.loop.records import model_file
 from forewarn.plugins.loop.replay import replay
@@ -282,7 +281,6 @@ class LawStory:
         left_s: The seconds at every frame until a pending obligation goes unmet; None
             if none is pending.
         broken: The time of each violation and of its trigger, in seconds.
-        automaton: The law's monitor; None if the record was not replayed.
     """
 
     name: str
@@ -291,7 +289,6 @@ class LawStory:
     risks: tuple[Risk | None, ...]
     left_s: tuple[float | None, ...]
     broken: tuple[tuple[float, float], ...]
-    automaton: Automaton | None = None
 
     @property
     def instances(self) -> list[tuple[float, float]]:
@@ -551,10 +548,8 @@ def _laws(
                 tuple(told.risks.get(name, recorded)),
                 tuple(told.left_s.get(name, left)),
                 tuple(broken.get(name, ())),
-                None if told.watch is None or name not in parts
-                else parts[name].automaton,
             )
-        )  # fmt: skip
+        )
     return tuple(stories)
 
 

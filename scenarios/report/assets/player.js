@@ -79,7 +79,6 @@ class Player {
     this.curves = new Curves(find(".curves"), run, (time) => { this.ours(); this.seek(time); }, run.ghost);
     const body = find(".signals tbody");
     this.signals = body ? this.table(body) : [];
-    this.nodes = [...section.querySelectorAll(".state")];
     this.button.addEventListener("click", () => { this.ours(true); this.toggle(); });
     this.slider.addEventListener("input", () => { this.ours(); this.seek(Number(this.slider.value)); });
     find(".stage").addEventListener("keydown", (event) => this.key(event));
@@ -174,8 +173,6 @@ class Player {
     this.slider.setAttribute("aria-valuetext", this.clock.textContent);
     const i = this.views[this.views.length - 1].frame(time);
     this.fill(i);
-    const here = run.visits.length ? inRuns(run.visits, i) : null;
-    for (const node of this.nodes) node.classList.toggle("here", Number(node.dataset.node) === here);
   }
 
   table(body) {

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from xml.etree import ElementTree
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.laws.outline import (
     Outline,
     condition,
-    draw,
     outline,
     transitions,
 )
@@ -90,35 +84,3 @@ def test_a_condition_says_exactly_which_letters(data: st.DataObject, bits: int) 
             for cube in text.split(" or ")
         )
         assert truth == (letter in chosen)
-
-
-def test_every_law_of_the_book_can_be_drawn() -> None:
-    for law in law_book().laws.values():
-        parts = law.parts or (law,)
-        rows = [(p.name, outline(p.compile(0.1))) for p in parts]
-        ElementTree.fromstring(draw(rows))  # noqa: S314  our own text
-
-
-def test_a_picture_is_svg_without_overlapping_boxes() -> None:
-    drawn = _outline("always (p -> next next q and eventually[0, 1 steps] r)")
-    root = ElementTree.fromstring(draw([("a <b> & c", drawn)]))  # noqa: S314
-    space = "{http://www.w3.org/2000/svg}"
-    boxes = [
-        tuple(float(rect.get(key, 0)) for key in ("x", "width"))
-        for rect in root.iter(f"{space}rect")
-        if "box" in (rect.get("class") or "")
-    ]
-    assert len(boxes) == len(drawn.nodes)
-    for (x, width), (following, _) in itertools.pairwise(sorted(boxes)):
-        assert x + width < following
-    right = max(x + width for x, width in boxes)
-    assert right < float(root.get("width", 0))
-    texts = {"".join(text.itertext()) for text in root.iter(f"{space}text")}
-    assert "a <b> & c" in texts and "idle" in texts
-
-
-@pytest.mark.parametrize("title", ["\x1b[31m red", "\u202e", "x" * 500])
-def test_no_title_breaks_a_picture(title: str) -> None:
-    text = draw([(title, _outline("always not p"))])
-    ElementTree.fromstring(text)  # noqa: S314
-    assert "\x1b" not in text and "\u202e" not in text

@@ -96,8 +96,8 @@ def learn(
 
     A scenario file with `world: log` means all recordings of the scenario.
 
-    The output says whether the chain represents the traces well; training.fairness in
-    the model and in the --json output lists the findings.
+    The output says whether the risks agree with held-out traces; training.fairness in
+    the model and in the --json output lists the figures.
 
     \b
     Examples:
@@ -179,7 +179,7 @@ def _learned(
     plain = [*model.chain.warnings(), *learner.warnings()]
     if choice is not None:
         plain += choice.warnings()
-    verdict = fairness.verdict(learner.told)
+    verdict = fairness.verdict()
     payload = {
         "laws": list(model.laws),
         "states": model.chain.n,

@@ -1,104 +1,60 @@
-"""Checks whether a chain represents the traces that it was learned from.
-
-The checks only warn: they test whether states depend on the past, whether predicted
-risks agree with outcomes on held-out traces.
-"""
+"""Checks whether predicted risks agree with outcomes on held-out traces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.serial import to_json
-from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import Reliability, reliability, unmet_ahead
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_by_predicates
 from forewarn.monitors.risk.tables import guard_risk
-from forewarn.monitors.trust.memory import (
-    DwellFinding,
-    OrderFinding,
-    Sequences,
-    benjamini_hochberg,
-    dwell_test,
-    order_test,
-)
-
-NAMED = 3
-"""The number of findings of each kind in the warnings."""
-
-Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
 
 @dataclass(frozen=True, slots=True)
 class FairnessReport:
-    """The results of the checks, the worst first.
+    """The result of the checks, which only warn.
 
     Args:
-        order: Whether the previous state matters, for each state that can be tested.
-        dwell: Whether the time spent in a state matters, for each state that can be
-            tested.
         reliability: The comparison of predicted risks with outcomes on held-out traces,
             by law.
-        level: The fraction of flagged states that may be due to chance.
     """
 
-    order: tuple[OrderFinding, ...]
-    dwell: tuple[DwellFinding, ...]
     reliability: Mapping[str, Reliability]
-    level: float
 
     @property
     def fair(self) -> bool:
         """Whether there are no warnings."""
-        remembers = any(f.flagged for f in self.order)
-        lingers = any(f.flagged for f in self.dwell)
-        misjudges = any(each.warns for each in self.reliability.values())
-        return not (remembers or lingers or misjudges)
+        return not any(each.warns for each in self.reliability.values())
 
     def warnings(self) -> Iterator[str]:
-        """Describes the worst problems of each kind in sentences."""
-        yield from _worst(self.order, "states depend on the previous state")
-        yield from _worst(self.dwell, "states are not left at a constant rate")
+        """Describes the problems in sentences."""
         for law, each in self.reliability.items():
             if each.warns:
                 yield from each.sentences(law)
 
-    def verdict(self, told: Callable[[str], str] = str) -> str:
-        """States in a sentence whether the chain represents the traces, and where it
-        fits worst.
-
-        Args:
-            told: Converts the name of a state to a description.
-        """
-        order, dwell = len(self.order), len(self.dwell)
-        if self.fair:
-            validated = "".join(
-                f", the risk of breaking {law}" for law in self.reliability
-            )
+    def verdict(self) -> str:
+        """States in a sentence whether the chain represents the traces."""
+        if not self.reliability:
             return (
-                "The chain represents the traces as far as could be tested: the "
-                f"previous state in {order} states, the time in a state in {dwell}"
-                f"{validated}."
+                "Whether the chain represents the traces was not tested: this needs a "
+                f"law and at least {MIN_TRACES} traces."
+            )
+        if self.fair:
+            laws = ", ".join(self.reliability)
+            return (
+                "The chain represents the traces as far as could be tested: on held-out"
+                f" traces, the risk of breaking {laws} agrees with the outcomes."
             )
         found = [
-            f"{flagged} of {len(findings)} states {complaint}, most of all where "
-            f"{told(findings[0].state)}"
-            for findings, complaint in (
-                (self.order, "depend on the previous state"),
-                (self.dwell, "are not left at a constant rate"),
-            )
-            if (flagged := sum(finding.flagged for finding in findings))
-        ]
-        found += [
             f"the risk of breaking {law} predicts worse than its base rate"
             if (each.skill or 0.0) < 0.0
             else f"the risk of breaking {law} is off by more than chance"
@@ -110,54 +66,10 @@ class FairnessReport:
     def as_dict(self) -> dict[str, Any]:
         reliability = {law: each.as_dict() for law, each in self.reliability.items()}
         return {
-            **to_json(self),
             "reliability": reliability,
             "fair": self.fair,
             "warnings": list(self.warnings()),
         }
-
-
-def assess(
-    sequences: Sequence[ArrayLike],
-    chain: Chain,
-    *,
-    validated: Mapping[str, Reliability] | None = None,
-    level: float = 0.05,
-    seed: int = 0,
-) -> FairnessReport:
-    """Tests the chain's assumptions on the traces that it was learned from.
-
-    Args:
-        sequences: The traces as state numbers of the chain.
-        chain: The chain; only the names of its states are used.
-        validated: The agreement of risks with outcomes on held-out traces, by law.
-        level: The fraction of flagged states that may be due to chance.
-        seed: The seed for the permutations.
-    """
-    data = Sequences.of(chain.states, sequences)
-    return FairnessReport(
-        order=_worst_first(order_test(data, seed, level), level),
-        dwell=_worst_first(dwell_test(data), level),
-        reliability=validated or {},
-        level=level,
-    )
-
-
-def _worst_first(findings: list[Finding], level: float) -> tuple[Finding, ...]:
-    stands_out = benjamini_hochberg([f.p_value for f in findings], level)
-    judged = [
-        replace(finding, flagged=bool(flagged))
-        for finding, flagged in zip(findings, stands_out, strict=True)
-    ]
-    return tuple(sorted(judged, key=lambda f: (not f.flagged, -f.effect, f.p_value)))
-
-
-def _worst(findings: Sequence[Finding], complaint: str) -> Iterator[str]:
-    flagged = [finding for finding in findings if finding.flagged]
-    for finding in flagged[:NAMED]:
-        yield finding.sentence()
-    if len(flagged) > NAMED:
-        yield f"In total, {len(flagged)} of {len(findings)} {complaint}."
 
 
 Ints = NDArray[np.int64]
@@ -253,8 +165,4 @@ def assess_training(
             tried = cross_validate(traces, model, abstraction, automaton, steps)
             if tried is not None:
                 validated[name] = tried
-    return assess(
-        [trace.tolist() for trace in traces],
-        model.chain,
-        validated=validated,
-    )
+    return FairnessReport(validated)

@@ -50,21 +50,6 @@ def model() -> Path:
 # -- learn -----------------------------------------------------------------------------
 
 
-def test_learn_gives_one_verdict_in_predicates_and_says_what_next(
-    tmp_path: Path,
-) -> None:
-    traces = sorted((SHIPPED / "demo" / "household" / "train").glob("*.jsonl.gz"))
-    arguments = ["learn", *traces, "--format", "trace", "--abstraction", HOUSEHOLD]
-    said = told(*arguments, "--out", tmp_path / "m.json")
-    (verdict,) = (line for line in said.splitlines() if "represent" in line)
-    assert verdict.startswith("The chain does not represent the traces well: ")
-    assert "00000" not in said and "none of its predicates holds" in verdict
-    (following,) = (line for line in said.splitlines() if line.startswith("Next: "))
-    assert "forewarn measure" in following and "--abstraction auto" in following
-    payload = json.loads(told(*arguments, "--out", tmp_path / "m.json", "--json"))
-    assert payload["verdict"] == verdict and payload["warnings"]
-
-
 def test_an_abstraction_without_a_vocabulary_is_told_of_it(tmp_path: Path) -> None:
     abstraction = tmp_path / "a.yaml"
     abstraction.write_text(

@@ -193,6 +193,7 @@ def run(
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
     from forewarn.scenarios.measuring.measure import drift_of
+    from forewarn.scenarios.measuring.pairs import outcomes
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
     from forewarn.scenarios.running.plan import plan
@@ -252,6 +253,9 @@ def run(
         "model": None if model is None else str(model),
         "episodes": [episode.as_dict() for episode in found],
         "failed": sum(episode.failed for episode in found),
+        "outcomes": outcomes(
+            [each for each in found if not each.failed], wanted.goal is not None
+        ),
         "unguarded": model is None,
         "policy": None if policy is None else policy.as_dict(),
         "without_rule": [] if policy is None else list(policy.without_rule(names)),
@@ -299,6 +303,7 @@ def _lines(
     said: str,
     drift: Drift | None,
 ) -> Iterator[str]:
+    from forewarn.scenarios.measuring.pairs import ended
     from forewarn.scenarios.measuring.shown import EPISODES
     from forewarn.scenarios.measuring.shown import table as columns
 
@@ -323,6 +328,7 @@ def _lines(
             for law in scenario.laws
         ),
     )
+    yield from ended(good, scenario.goal is not None)
     if drift is not None:
         yield from drift.sentences()
     if any(episode.record for episode in episodes):

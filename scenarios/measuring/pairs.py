@@ -26,6 +26,7 @@ def compare(
     the guarded run is clean and a violation did not end the unguarded run early.
     """
     others = {episode.seed: episode for episode in guarded if not episode.failed}
+    has_goal = scenario.goal is not None
     pairs = [
         (before, others[before.seed])
         for before in unguarded
@@ -48,12 +49,13 @@ def compare(
                 "caused": caused,
                 "cut": None if not without else 1 - acting / without,
                 "saved": len(saved),
-                "saved_arrived": _arrived(saved, scenario),
+                "saved_arrived": _arrived(saved, has_goal),
             }
         )
     clean = [(b, a) for b, a in pairs if not a.violations and _whole(b)]
-    before_s = sum(before.duration_s for before, _ in clean)
-    after_s = sum(after.duration_s for _, after in clean)
+    whole = [pair for pair in clean if not unfinished(*pair)]
+    before_s = sum(before.duration_s for before, _ in whole)
+    after_s = sum(after.duration_s for _, after in whole)
     kinds = [{each.kind for each in after.interventions} for _, after in pairs]
     return {
         "episodes": len(guarded),
@@ -66,11 +68,12 @@ def compare(
         },
         "clean_pairs": len(clean),
         "prolonged": sum(prolonged(before, after) for before, after in clean),
+        "unfinished": len(clean) - len(whole),
         "duration_ratio": after_s / before_s if before_s else None,
         "clean_stopped": sum(stopped(a) for b, a in pairs if not b.violations),
         "outcomes": {
-            "unguarded": _outcomes([b for b, _ in pairs], scenario),
-            "guarded": _outcomes([a for _, a in pairs], scenario),
+            "unguarded": outcomes([b for b, _ in pairs], has_goal),
+            "guarded": outcomes([a for _, a in pairs], has_goal),
         },
         "driving": _driving(pairs),
     }
@@ -78,18 +81,25 @@ def compare(
 
 def prolonged(before: Episode, after: Episode) -> bool:
     """Whether a guarded run took more than 10 % longer, or only the guarded run hit the
-    time limit.
+    time limit or did not reach the goal.
 
     A run that hits the time limit has no known duration.
     """
     # Times are sums of periods and have rounding errors.
     longer = after.duration_s > LONGER * before.duration_s + 1e-9
-    return longer or (after.timed_out and not before.timed_out)
+    late = after.timed_out and not before.timed_out
+    return longer or late or unfinished(before, after)
+
+
+def unfinished(before: Episode, after: Episode) -> bool:
+    """Whether only the guarded run ended before it reached the scenario's goal."""
+    missed = before.goal_s is not None and after.goal_s is None
+    return missed and not after.timed_out
 
 
 def slowed(before: Episode, after: Episode) -> bool:
     """Whether the guarded run is clean, and takes more than 10 % longer than without
-    the guard or hits the time limit.
+    the guard, hits the time limit or does not reach the goal.
     """
     if after.violations:
         return False
@@ -110,24 +120,24 @@ def _whole(before: Episode) -> bool:
     return not before.violations or before.timed_out or before.arrived
 
 
-def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
+def outcomes(runs: Sequence[Episode], has_goal: bool) -> dict[str, Any]:
     """Counts the outcomes of runs; None for those that the world does not report."""
     moving = any("stands" in each.facts for each in runs)
     standing = [each for each in runs if each.timed_out and each.facts.get("stands")]
     return {
         "runs": len(runs),
         "violating": sum(bool(each.violations) for each in runs),
-        "arrived": _arrived(runs, scenario),
+        "arrived": _arrived(runs, has_goal),
         "timed_out": sum(each.timed_out for each in runs),
         "standing": len(standing) if moving else None,
         "stationary_s": sum(map(stationary_s, runs)) if moving else None,
     }
 
 
-def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
+def _arrived(runs: Sequence[Episode], has_goal: bool) -> int | None:
     """Returns the number of runs that arrived; None if the world does not report it."""
     known = any("destination_s" in each.facts for each in runs)
-    if scenario.goal is None and not known:
+    if not has_goal and not known:
         return None
     return sum(each.arrived for each in runs)
 
@@ -147,15 +157,22 @@ def stationary_s(run: Episode) -> float:
     return float(run.facts.get("stationary_s") or 0.0)
 
 
+def arrives(*, drives: bool) -> str:
+    """Returns the words for a run that did what it was meant to do."""
+    return "arrive" if drives else "reach the goal"
+
+
 def finished(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yields one sentence with the outcomes with and without the guard."""
     before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
     said = [f"{after['violating']} break a law ({before['violating']} without)"]
     if after["arrived"] is not None:
-        said.append(f"{after['arrived']} arrive ({before['arrived']})")
+        arrive = arrives(drives="destination_s" in facts["driving"])
+        said.append(f"{after['arrived']} {arrive} ({before['arrived']})")
+    missed = " or do not reach the goal" if facts.get("unfinished") else ""
     said.append(
         f"{facts['prolonged']} of {facts['clean_pairs']} clean runs take more "
-        "than 10 % longer"
+        f"than 10 % longer{missed}"
     )
     if after["standing"] is not None:
         said.append(
@@ -166,7 +183,34 @@ def finished(facts: Mapping[str, Any]) -> Iterator[str]:
         said.append(
             f"{after['timed_out']} reach the time limit ({before['timed_out']})"
         )
-    yield f"Of {after['runs']} runs with the guard {'; '.join(said)}."
+    yield f"Of {after['runs']} runs with the guard, {'; '.join(said)}."
+
+
+def ended(runs: Sequence[Episode], has_goal: bool) -> Iterator[str]:
+    """Yields one sentence with the outcomes of the guarded runs, if there are any.
+
+    It does not say how many were slowed, which only a comparison with the same runs
+    without the guard shows.
+
+    Args:
+        runs: The runs of one scenario.
+        has_goal: Whether the scenario has a goal.
+    """
+    guarded = [each for each in runs if each.mode == "guarded" and not each.failed]
+    if not guarded:
+        return
+    found = outcomes(guarded, has_goal)
+    said = [f"{found['violating']} break a law"]
+    if found["arrived"] is not None:
+        said.append(f"{found['arrived']} {arrives(drives=not has_goal)}")
+    if found["standing"] is not None:
+        said.append(f"{found['standing']} stand still until the time limit")
+    elif found["timed_out"]:
+        said.append(f"{found['timed_out']} reach the time limit")
+    yield (
+        f"Of {len(guarded)} runs with the guard, {'; '.join(said)}. `forewarn measure`"
+        " compares them with the same runs without the guard."
+    )
 
 
 _PER_RUN = {

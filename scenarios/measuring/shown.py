@@ -223,7 +223,7 @@ _GUARDED: tuple[Column, ...] = (
     ("violations without", lambda law: law["violating_unguarded"]),
     ("with", lambda law: law["violating_guarded"]),
     ("prevented", lambda law: _percent(law["cut"])),
-    ("of these arrive", lambda law: saved(law) or None),
+    ("of these finish", lambda law: saved(law) or None),
     ("caused", lambda law: law["caused"]),
 )
 
@@ -240,8 +240,9 @@ def guarded(facts: Facts) -> Iterator[Shown]:
     yield from finished(facts)
     yield from handled(facts["driving"])
     if facts["duration_ratio"] is not None:
+        comparable = facts["clean_pairs"] - facts.get("unfinished", 0)
         yield (
-            f"The {facts['clean_pairs']} clean runs that are comparable took"
+            f"The {comparable} clean runs that are comparable took"
             f" {facts['duration_ratio']:.2f} times as long."
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
+from forewarn.scenarios.measuring.pairs import ended
 from forewarn.scenarios.measuring.shown import (
     EPISODES,
     QUALITY,
@@ -84,6 +85,7 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
         )
         for name in names
     ]
+    has_goal = any(each.goal_s is not None for each in good)
     failed = len(episodes) - len(good)
     several = "episode, seed" if len(episodes) == 1 else "episodes, seeds"
     lead = f"{len(episodes)} {several} {_seeds([e.seed for e in episodes])}"
@@ -100,6 +102,7 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
         table(("law", "violating runs", "of", "fraction", "95 %"), laws)
         if laws
         else tag("p", "No law was broken."),
+        *(tag("p", said) for said in ended(good, has_goal)),
         tag(
             "details",
             tag("summary", "Episodes"),

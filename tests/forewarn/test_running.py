@@ -414,6 +414,18 @@ def test_measure_says_where_nothing_is_enforced(model: Path) -> None:
     assert "With the guard acting" in acting and "only alerts" not in acting
 
 
+def test_run_says_how_guarded_runs_end(model: Path, tmp_path: Path) -> None:
+    words: list[Any] = ["run", KITCHEN, "--model", model, "--intervene", "stop"]
+    words += ["--episodes", "4", "--seed", "500", "--out", tmp_path]
+    said, found = forewarn(*words), told(*words)
+    assert "Of 4 runs with the guard, 0 break a law" in said
+    assert found["outcomes"]["runs"] == 4
+    assert found["outcomes"]["violating"] == 0
+    page = tmp_path / "report.html"
+    forewarn("report", tmp_path, "--out", page)
+    assert "Of 4 runs with the guard, 0 break a law" in page.read_text()
+
+
 def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> None:
     arguments: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
     status, line = refused(*arguments, "--seed", "100")

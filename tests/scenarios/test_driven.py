@@ -85,7 +85,7 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
     }  # fmt: skip
     assert [saved(law) for law in found["laws"]] == ["", "2 of 2"]
     assert list(finished(found)) == [
-        "Of 4 runs with the guard 0 break a law (2 without); 3 arrive (3); 2 of 3 "
+        "Of 4 runs with the guard, 0 break a law (2 without); 3 arrive (3); 2 of 3 "
         "clean runs take more than 10 % longer; 1 stand still until the time "
         "limit (0)."
     ]

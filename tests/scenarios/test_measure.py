@@ -23,7 +23,7 @@ from forewarn.scenarios.measuring.measure import (
     judge_runs,
     measure,
 )
-from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.pairs import compare, ended, finished
 from forewarn.scenarios.measuring.recorded import Spectator, look_at_all, recorded_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained, trained_seeds
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
@@ -301,3 +301,35 @@ def test_a_run_is_prolonged_by_more_than_a_tenth() -> None:
     after = [replace(before[0], duration_s=11.0), replace(before[1], duration_s=11.2)]
     found = compare(before, after, load_scenario("tiny-road"))
     assert (found["clean_pairs"], found["prolonged"]) == (2, 1)
+
+
+def test_a_run_that_never_reaches_the_goal_is_prolonged_and_has_no_duration() -> None:
+    before = [
+        Episode(seed=seed, mode="unguarded", ended="over", duration_s=10.0, goal_s=9.0)
+        for seed in (1, 2)
+    ]
+    stopped = replace(before[0], ended="the robot was stopped", duration_s=4.0)
+    stopped = replace(stopped, mode="guarded", goal_s=None)
+    after = [stopped, replace(before[1], mode="guarded")]
+    found = compare(before, after, load_scenario("fork-in-microwave"))
+    assert (found["clean_pairs"], found["prolonged"], found["unfinished"]) == (2, 1, 1)
+    assert found["duration_ratio"] == 1.0
+    (said,) = finished(found)
+    assert "1 of 2 clean runs take more than 10 % longer or do not reach" in said
+    assert "1 reach the goal (2)" in said
+
+
+def test_guarded_runs_alone_are_told_with_how_they_ended() -> None:
+    drives = Episode(
+        seed=1, mode="guarded", ended="60 s had passed", duration_s=60.0,
+        facts={"stands": True, "destination_s": None},
+    )  # fmt: skip
+    arrived = replace(drives, ended="arrived", facts={"destination_s": 30.0})
+    broken = replace(arrived, violations=(Broken("no_collision", 3.0, 3.0),))
+    (said,) = ended([drives, arrived, broken, replace(broken, error="lost")], False)
+    assert said.startswith(
+        "Of 3 runs with the guard, 1 break a law; 2 arrive; 1 stand still until the "
+        "time limit."
+    )
+    assert "forewarn measure" in said
+    assert not [*ended([replace(arrived, mode="unguarded")], False)]

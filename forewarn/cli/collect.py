@@ -14,7 +14,6 @@ import click
 from forewarn.cli.command import (
     Chance,
     FolderPlace,
-    Formerly,
     Many,
     Seed,
     command,
@@ -88,7 +87,7 @@ def collect(
     working: Working,
     out: FolderPlace,
     format_: Literal["columns", "jsonl"] | None = None,
-    rerun: Annotated[bool, Formerly("--again")] = False,
+    rerun: bool = False,
 ) -> None:
     """Run SCENARIO without a guard and record each run as a trace.
 

@@ -16,7 +16,6 @@ from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.cli.command import (
     AnyPath,
     File,
-    Formerly,
     KeyValues,
     LawNames,
     Many,
@@ -152,7 +151,7 @@ class Warned:
     model: AnyPath | None = None
     accept_model: bool = False
     policy: File | None = None
-    preset: Annotated[Literal["alert", "stop"], Formerly("--for")] = "alert"
+    preset: Literal["alert", "stop"] = "alert"
     horizon: Positive | None = None
     intervene: Kinds | None = None
 

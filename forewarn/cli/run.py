@@ -13,7 +13,6 @@ import click
 from forewarn.cli.command import (
     File,
     Folder,
-    Formerly,
     Many,
     NotNegative,
     Numbers,
@@ -143,7 +142,7 @@ class Kept:
     """
 
     out: Folder = Path("forewarn-runs")
-    rerun: Annotated[bool, Formerly("--again")] = False
+    rerun: bool = False
     scene: bool = True
 
 

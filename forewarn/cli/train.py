@@ -13,7 +13,6 @@ from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     Count,
     Folder,
-    Formerly,
     LawNames,
     Seed,
     command,
@@ -51,7 +50,7 @@ def train(
     *,
     episodes: Annotated[int | None, Count(min=10)] = None,
     seed: Seed = 0,
-    rerun: Annotated[bool, Formerly("--again")] = False,
+    rerun: bool = False,
     ordinary: bool = False,
     working: Working,
     runs: Folder | None = None,

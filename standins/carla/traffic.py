@@ -51,30 +51,35 @@ class Mover:
     lamps: int = 0
 
 
-class Traffic(Protocol):
-    """The traffic other than clients' actors."""
+class Traffic:
+    """The traffic other than clients' actors; by default, there is none."""
 
     def hero(self) -> Mover | None:
         """Returns the car that a scenario provides for a client, or None."""
+        return None
 
     def weather(self) -> list[float] | None:
         """Returns the scenario's weather as CARLA's weather parameters, or None."""
+        return None
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
         """Advances by `dt` seconds, with the guests at their current positions."""
 
     def movers(self) -> Iterable[Mover]:
         """Returns the vehicles and pedestrians that are currently on the road."""
+        return ()
 
     def lights(self, group: str) -> str | None:
         """Returns the SUMO letters that a group of lights shows, or None if SUMO does
         not control the group.
         """
+        return None
 
     def phase(self, group: str) -> tuple[int, float]:
         """Returns the current phase of a group's program and its remaining time in
         seconds.
         """
+        return 0, 0.0
 
     def show(self, group: str, letters: str) -> None:
         """Makes a group of lights show the given SUMO letters permanently."""
@@ -82,44 +87,12 @@ class Traffic(Protocol):
     def remove(self, name: str) -> None:
         """Removes a simulated road user or a guest from the road."""
 
-    def close(self) -> None: ...
-
-
-class NoTraffic:
-    """No traffic: only clients' actors are on the roads."""
-
-    def hero(self) -> Mover | None:
-        return None
-
-    def weather(self) -> list[float] | None:
-        return None
-
-    def step(self, dt: float, guests: Sequence[Guest]) -> None:
-        pass
-
-    def movers(self) -> Iterable[Mover]:
-        return ()
-
-    def lights(self, group: str) -> str | None:
-        return None
-
-    def phase(self, group: str) -> tuple[int, float]:
-        return 0, 0.0
-
-    def show(self, group: str, letters: str) -> None:
-        pass
-
-    def remove(self, name: str) -> None:
-        pass
-
     def close(self) -> None:
-        pass
+        """Ends the simulation."""
 
 
-class MakesTraffic(Protocol):
-    """Creates the traffic of a world from its map, a seed and a step length."""
-
-    def __call__(self, on: Roads, seed: int, step_s: float) -> Traffic: ...
+MakesTraffic = Callable[[Roads, int, float], Traffic]
+"""Creates the traffic of a world from its map, a seed and a step length in seconds."""
 
 
 class Sumo(Protocol):
@@ -190,7 +163,7 @@ def makes_traffic(
 
     def make(on: Roads, seed: int, step_s: float) -> Traffic:
         if busy is None or on.net is None or sumo is None:
-            return NoTraffic()
+            return Traffic()
         staged = None if stage is None else stage(seed)
         if staged is not None and staged.beginning.map != on.net:
             staged = None
@@ -205,7 +178,7 @@ _LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
 """Pairs of SUMO's bit and CARLA's bits for each of a vehicle's lights."""
 
 
-class SumoTraffic:
+class SumoTraffic(Traffic):
     """Traffic that SUMO simulates.
 
     Args:

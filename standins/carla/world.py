@@ -29,7 +29,7 @@ from forewarn.standins.carla.motion import (
 )
 from forewarn.standins.carla.roads import Roads
 from forewarn.standins.carla.sensors import Sensors
-from forewarn.standins.carla.traffic import Mover, NoTraffic, Traffic
+from forewarn.standins.carla.traffic import Mover, Traffic
 from forewarn.standins.carla.wire import Streams
 
 MOST_ACTORS = 5000
@@ -141,7 +141,7 @@ class World:
         of the traffic lights.
         """
         self.traffic.close()
-        self.traffic, self._pristine = NoTraffic(), False
+        self.traffic, self._pristine = Traffic(), False
         for number in self.movers.values():
             self._forget(number)
         self.movers.clear()

@@ -228,7 +228,7 @@ _OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
 def _measure_family(name: str, judged: Judged, working: Working) -> None:
     """Measures a family of household tasks; rejects options that do not apply."""
     from forewarn.cli.measured import family_lines
-    from forewarn.scenarios.measuring.embodied import (
+    from forewarn.scenarios.measuring.embodied_table import (
         measure_family,
     )
 

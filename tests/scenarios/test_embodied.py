@@ -16,18 +16,20 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
 from forewarn.cli.measured import family_lines as printed
 from forewarn.plugins.household import NEXT
-from forewarn.scenarios.measuring import embodied
+from forewarn.scenarios.measuring import embodied_table
 from forewarn.scenarios.measuring.embodied import (
-    CHOSEN,
     Method,
-    Row,
     TaskJob,
     TaskRun,
-    attained,
-    bars,
     play_task,
     saying_next,
     study,
+)
+from forewarn.scenarios.measuring.embodied_table import (
+    CHOSEN,
+    Row,
+    attained,
+    bars,
     table,
     ways,
 )
@@ -139,7 +141,7 @@ def test_the_table_says_who_drove() -> None:
     runs = {way: _runs(40, 90) for way in ways([0.5])}
     found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
     lines = list(printed(found))
-    assert lines[1] == lines[-1] == embodied.LABEL
+    assert lines[1] == lines[-1] == embodied_table.LABEL
     facts = found
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]

@@ -39,8 +39,8 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.contracts import Scenic, Thing
 from forewarn.scenarios.live.server import APART_S
+from forewarn.scenarios.report.events import Telling
 from forewarn.scenarios.report.film import SEEN_M, TOLD, concerned
-from forewarn.scenarios.report.runs import Telling
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
 MOST_WAITING, MOST_FRAMES = 10_000, 1_000

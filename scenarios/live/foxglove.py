@@ -21,7 +21,7 @@ from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.contracts import Scenic
 from forewarn.scenarios import export
-from forewarn.scenarios.report.runs import Telling
+from forewarn.scenarios.report.events import Telling
 
 HOST, PORT = "127.0.0.1", 8765
 SCENES_APART_S = 0.04

@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_p
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.branching import branched
-from forewarn.scenarios.report.runs import Telling
+from forewarn.scenarios.report.events import Telling
 from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import load_scenario

@@ -43,8 +43,9 @@ from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.foretold import Foretold, early, shared
 from forewarn.monitors.finding.choice import LEAST, LOOKS_S, choose
-from forewarn.monitors.finding.corpus import Corpus, Term, for_scores, matrix
+from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.score import ScoreRecipe
+from forewarn.monitors.finding.terms import Term, for_scores, matrix
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction

@@ -24,8 +24,9 @@ from forewarn.monitors.evaluation.foretold import (
     skill,
     worth_of,
 )
-from forewarn.monitors.finding.corpus import FOLDS, Corpus, for_scores
+from forewarn.monitors.finding.corpus import FOLDS, Corpus
 from forewarn.monitors.finding.score import ScoreRecipe
+from forewarn.monitors.finding.terms import for_scores
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold

@@ -35,7 +35,8 @@ from forewarn.abstractions.expression.tree import (
     Name,
     Number,
 )
-from forewarn.monitors.finding.corpus import Corpus, Family, Moments, Term
+from forewarn.monitors.finding.corpus import Corpus, Moments
+from forewarn.monitors.finding.terms import Family, Term
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Found, Recipe
 

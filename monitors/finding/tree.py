@@ -23,7 +23,8 @@ from forewarn.abstractions.abstraction import (
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.tree import Arithmetic
-from forewarn.monitors.finding.corpus import Corpus, Family, Feature
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.terms import Family, Feature
 from forewarn.monitors.trust.hindsight import Found
 
 MOST_LEAVES = 24

@@ -23,7 +23,8 @@ from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import learn
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.finding.choice import Choice, Chosen, choose_by_law
-from forewarn.monitors.finding.corpus import Corpus, families_of, score_signals
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.terms import families_of, score_signals
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law

@@ -12,7 +12,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.thor_bridge.household.objects import new_object
-from forewarn.thor_bridge.tasks import read_specification
+from forewarn.thor_bridge.specification import read_specification
 
 
 def scene(*things: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from forewarn.abstractions.expression import (
 )
 from forewarn.abstractions.trace import Kept, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.finding.corpus import Moments, Term, matrix
+from forewarn.monitors.finding.corpus import Moments
 from forewarn.monitors.finding.score import (
     CURVES,
     LEAVES,
@@ -33,6 +33,7 @@ from forewarn.monitors.finding.score import (
     Steps,
     rounded,
 )
+from forewarn.monitors.finding.terms import Term, matrix
 from forewarn.monitors.finding.tree import tree_text
 
 NAMES = "one", "other", "idle"

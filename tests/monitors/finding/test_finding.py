@@ -27,15 +27,9 @@ from forewarn.monitors.finding.choice import (
     best_first,
     choose,
 )
-from forewarn.monitors.finding.corpus import (
-    FAR,
-    PENDING_WEIGHT,
-    Corpus,
-    Family,
-    Feature,
-    families_of,
-)
+from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
 from forewarn.monitors.finding.score import Scored, score_names
+from forewarn.monitors.finding.terms import FAR, Family, Feature, families_of
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.trust.encoding import encode_trace

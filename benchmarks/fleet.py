@@ -25,14 +25,9 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import LiveTally, Support, Tally, learn
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.fleet.files import read_tallies, write_tallies
 from forewarn.monitors.fleet.merging import merge
-from forewarn.monitors.fleet.tallies import (
-    Counted,
-    FleetTally,
-    Subject,
-    read_tallies,
-    write_tallies,
-)
+from forewarn.monitors.fleet.tallies import Counted, FleetTally, Subject
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.on_ray import HERE, OnRay
 from forewarn.scenarios.running.plan import plan as scenario_plan

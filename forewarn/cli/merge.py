@@ -69,8 +69,8 @@ def merge_tallies(
     from forewarn.abstractions.readers.stored import files_in
     from forewarn.monitors.chains.formats.own import models_as_dict
     from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.fleet.files import dealt
     from forewarn.monitors.fleet.merging import merge, moved
-    from forewarn.monitors.fleet.tallies import dealt
     from forewarn.monitors.risk.evidence import (
         laws_named,
     )

@@ -277,11 +277,8 @@ def run(
 
 def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
     """Writes the sum of the tallies of all runs."""
-    from forewarn.monitors.fleet.tallies import (
-        read_tallies,
-        summed_by_subject,
-        write_tallies,
-    )
+    from forewarn.monitors.fleet.files import read_tallies, write_tallies
+    from forewarn.monitors.fleet.tallies import summed_by_subject
 
     files = [Path(each.tally) for each in episodes if each.tally]
     if not files:

@@ -1,4 +1,4 @@
-"""Tallies (`forewarn.tally/1`): the transition counts of a guard.
+"""Tallies: the transition counts of a guard.
 
 A tally takes a few kilobytes and contains no frames. A tally identifies the abstraction
 and the laws of the guard's model by digests, and contains the period. The id of a tally
@@ -17,30 +17,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.abstractions.files import atomic_text, read_json
-from forewarn.abstractions.serial import Strict, validated
-from forewarn.monitors.chains.formats.own import MAX_COUNT
-from forewarn.monitors.chains.learning import MAX_PAIRS, Tally
+from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.evaluation.branched import EDGES
 
 FORMAT = "forewarn.tally/1"
-SEVERAL = "forewarn.tallies/1"
 
-MOST_LAWS, MOST_CHARACTERS = 1_000, 10_000
-"""The maximum number of laws in a tally, and the maximum length of a name."""
 
-_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ints = NDArray[np.int64]
 
 
@@ -100,19 +89,8 @@ class Subject:
             )
 
 
-_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-
 Stopped = tuple[int, int]
 """The number of stopped runs, and how many of them broke a law afterwards."""
-
-
-def _part_of_all(stopped: Stopped) -> Stopped:
-    if stopped[1] > stopped[0]:
-        raise ValueError(
-            "the number of stopped runs that broke a law exceeds the number of stopped "
-            "runs"
-        )
-    return stopped
 
 
 def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
@@ -180,54 +158,6 @@ def runs_of(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-_Runs = Annotated[
-    dict[
-        Annotated[str, Field(max_length=MOST_CHARACTERS)],
-        Annotated[int, Field(gt=0, le=MAX_COUNT)],
-    ],
-    Field(max_length=MOST_LAWS),
-]
-"""Numbers of runs by law."""
-
-
-class _Table(Strict):
-    # For each state, pairs of a successor's number and a count.
-    steps: list[list[int]]
-    starts: list[int]
-    ends: list[int]
-
-
-class _Passed(_Table):
-    # The number of runs in which an intervention was not enforced, by law.
-    runs: _Runs
-
-
-class _File(_Table):
-    format: Literal["forewarn.tally/1"]
-    id: str = Field(pattern="^[0-9a-z-]{8,64}$")
-    abstraction: _Digest
-    period_s: float = Field(gt=0)
-    laws: _Digest
-    beyond: int = Field(default=0, ge=0, le=MAX_COUNT)
-    states: list[Annotated[str, Field(pattern="^[01]{1,62}$")]]
-    # The number of runs that an intervention ended early, by law.
-    stopped_by: _Runs = Field(default_factory=dict)
-    # The number of runs stopped in each risk band, and how many of them broke a law.
-    after_stops: dict[
-        Annotated[str, Field(max_length=MOST_CHARACTERS)],
-        Annotated[
-            tuple[_Count, _Count], Field(strict=False), AfterValidator(_part_of_all)
-        ],
-    ] = Field(default_factory=dict, max_length=len(EDGES))
-    # What followed decisions to intervene that were not enforced.
-    passed: _Passed | None = None
-
-
-class _Several(Strict):
-    format: Literal["forewarn.tallies/1"]
-    tallies: list[dict[str, Any]] = Field(min_length=1, max_length=100)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Transition counts between numbered states.
@@ -256,7 +186,7 @@ class Table:
             for pair in pairs(tally.seen.get(name, {}))
         ]
         starts, ends = pairs(tally.starts), pairs(tally.ends)
-        return cls(_table(steps, 3), _table(starts, 2), _table(ends, 2))
+        return cls(rows_of(steps, 3), rows_of(starts, 2), rows_of(ends, 2))
 
     def tally(self, states: Sequence[str]) -> Tally:
         """The counts by state name, as a mutable tally."""
@@ -366,7 +296,7 @@ class FleetTally:
         if not stops:
             return self
         weight, end = 1.0 + stops / passes, len(self.states)
-        cells, after = _cells(self.counts, end), _cells(self.passed, end)
+        cells, after = cells_of(self.counts, end), cells_of(self.passed, end)
         row, key = cells[:, 0], cells[:, 0] * (end + 1) + cells[:, 1]
         late = np.zeros(len(cells))
         late[np.searchsorted(key, after[:, 0] * (end + 1) + after[:, 1])] = after[:, 2]
@@ -417,7 +347,7 @@ class FleetTally:
         return content
 
 
-def _cells(table: Table, end: int) -> Ints:
+def cells_of(table: Table, end: int) -> Ints:
     """The steps and ends of a table, in the order of states; `end` numbers the end."""
     state, times = table.ends.T
     ends = np.column_stack((state, np.full(len(state), end), times))
@@ -451,117 +381,6 @@ def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
     return [summed(several) for several in of.values()]
 
 
-def read_tallies(path: Path) -> list[FleetTally]:
-    """Reads the tallies in a file, one for each model of the guard."""
-    content, source = read_json(path), str(path)
-    if not isinstance(content, dict) or content.get("format") != SEVERAL:
-        return [parse_tally(content, source)]
-    file = validated(_Several, content, source, InvalidTally)
-    found = [parse_tally(each, source) for each in file.tallies]
-    if len({each.subject for each in found}) < len(found):
-        raise InvalidTally(
-            "two tallies in the file are for the same model", source=source
-        )
-    return found
-
-
-def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
-    """Writes the tallies of a guard to a file, atomically."""
-    contents = [each.as_dict() for each in tallies]
-    content = contents[0]
-    if len(contents) > 1:
-        content = {"format": SEVERAL, "tallies": contents}
-    with atomic_text(path) as out:
-        json.dump(content, out, separators=(",", ":"), allow_nan=False)
-        out.write("\n")
-
-
-def parse_tally(content: object, source: str = "") -> FleetTally:
-    """Parses a tally from a JSON object."""
-    file = validated(_File, content, source, InvalidTally)
-    states = tuple(file.states)
-    if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
-        raise InvalidTally(
-            "a state appears twice, or the states do not belong to the same "
-            "abstraction",
-            source=source,
-            place="states",
-        )
-    counts = _parsed(file, states, source)
-    passed, let_pass = Table.of(Tally(), ()), {}
-    if file.passed is not None:
-        let_pass = file.passed.runs
-        passed = _parsed(file.passed, states, source, "passed, ")
-        whole = _keyed(counts, len(states))
-        part = _keyed(passed, len(states))
-        if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
-            raise InvalidTally(
-                "the tally counts more transitions after interventions that were not "
-                "enforced than transitions in all",
-                source=source,
-                place="passed",
-            )
-    subject = Subject(file.abstraction, file.period_s, file.laws)
-    return FleetTally(
-        file.id,
-        subject,
-        states,
-        counts,
-        file.beyond,
-        file.stopped_by,
-        file.after_stops,
-        let_pass,
-        passed,
-    )
-
-
-def _parsed(
-    file: _Table, states: tuple[str, ...], source: str, place: str = ""
-) -> Table:
-    """Checks the counts of a file."""
-    if len(file.steps) != len(states):
-        raise InvalidTally(
-            "expected one row for each state", source=source, place=f"{place}steps"
-        )
-    lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
-    if lengths.sum() > 2 * MAX_PAIRS:
-        raise InvalidTally(
-            f"the tally has more than {MAX_PAIRS} different transitions",
-            source=source,
-            place=f"{place}steps",
-        )
-    even = not (lengths % 2).any()
-    flat = list(chain.from_iterable(file.steps)) if even else [0]
-    pairs = _pairs(flat, len(states), source, f"{place}steps")
-    before = np.repeat(np.arange(len(states)), lengths // 2)
-    starts, ends = (
-        _pairs(flat, len(states), source, f"{place}{part}")
-        for flat, part in ((file.starts, "starts"), (file.ends, "ends"))
-    )
-    ordered = (
-        (np.diff(before * len(states) + pairs[:, 0]) > 0).all()
-        and (np.diff(starts[:, 0]) > 0).all()
-        and (np.diff(ends[:, 0]) > 0).all()
-    )
-    if not ordered:
-        raise InvalidTally(
-            "the tally's states are not in ascending order", source=source
-        )
-    table = Table(np.column_stack((before, pairs)), starts, ends)
-    tally = table.tally(states)
-    if tally.ends != bounded(tally).ends:
-        raise InvalidTally(
-            "more runs end in a state than can have reached it",
-            source=source,
-            place=f"{place}ends",
-        )
-    return table
-
-
-def _keyed(table: Table, end: int) -> dict[tuple[int, int], int]:
-    return {(i, j): times for i, j, times in _cells(table, end).tolist()}
-
-
 def bounded(tally: Tally) -> Tally:
     """The tally without the ends that contradict its starts and steps.
 
@@ -577,37 +396,6 @@ def bounded(tally: Tally) -> Tally:
     return replace(tally, ends={state: n for state, n in ends.items() if n > 0})
 
 
-def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
-    """Parses pairs of a state's index and a count."""
-    try:
-        pairs = _table(flat, 2)
-    except (OverflowError, ValueError):
-        pass
-    else:
-        of, times = pairs.T
-        inside = (of >= 0).all() and (of < states).all()
-        if inside and (times > 0).all() and (times <= MAX_COUNT).all():
-            return pairs
-    raise InvalidTally(
-        "expected pairs of a state number and a count", source=source, place=place
-    )
-
-
-def _table(values: Sequence[Any], columns: int) -> Ints:
+def rows_of(values: Sequence[Any], columns: int) -> Ints:
+    """Numbers as the rows of a table."""
     return np.array(values, dtype=np.int64).reshape(-1, columns)
-
-
-def dealt(
-    models: Sequence[Model], files: Iterable[Path], source: str
-) -> list[list[tuple[str, FleetTally]]]:
-    """Reads tally files; returns, for each model, its tallies and the names of their
-    files.
-    """
-    subjects = [Subject.of(model, source) for model in models]
-    found: list[list[tuple[str, FleetTally]]] = [[] for _ in models]
-    for path in files:
-        for tally in read_tallies(path):
-            if tally.subject not in subjects:
-                subjects[0].refuse_other(tally.subject, str(path))
-            found[subjects.index(tally.subject)].append((str(path), tally))
-    return found

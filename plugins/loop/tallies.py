@@ -21,13 +21,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.learning import LiveTally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.branched import EDGES, number_of
-from forewarn.monitors.fleet.tallies import (
-    Counted,
-    FleetTally,
-    Subject,
-    read_tallies,
-    write_tallies,
-)
+from forewarn.monitors.fleet.files import read_tallies, write_tallies
+from forewarn.monitors.fleet.tallies import Counted, FleetTally, Subject
 from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import RANK, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run

@@ -13,7 +13,7 @@ from forewarn.abstractions.files import read_json
 from forewarn.cli import main
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.fleet.tallies import read_tallies
+from forewarn.monitors.fleet.files import read_tallies
 from forewarn.scenarios.running.campaign import let_pass
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned

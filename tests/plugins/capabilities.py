@@ -27,7 +27,7 @@ import click
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.cli import main
-from forewarn.monitors.fleet.tallies import read_tallies
+from forewarn.monitors.fleet.files import read_tallies
 from forewarn.monitors.guarding.decision import Action, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import SUFFIX, read_record

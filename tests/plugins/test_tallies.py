@@ -12,7 +12,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.tallies import Counted, InvalidTally, Subject, read_tallies
+from forewarn.monitors.fleet.files import read_tallies
+from forewarn.monitors.fleet.tallies import Counted, InvalidTally, Subject
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step

@@ -16,6 +16,7 @@ from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet import merging
+from forewarn.monitors.fleet.files import parse_tally
 from forewarn.monitors.fleet.merging import contributors, merge, moved
 from forewarn.monitors.fleet.tallies import (
     Counted,
@@ -23,7 +24,6 @@ from forewarn.monitors.fleet.tallies import (
     InvalidTally,
     Subject,
     bounded,
-    parse_tally,
     summed,
 )
 from forewarn.monitors.laws.lawbook import find_laws

@@ -12,14 +12,9 @@ import pytest
 
 from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import LiveTally
+from forewarn.monitors.fleet.files import parse_tally
 from forewarn.monitors.fleet.merging import merge
-from forewarn.monitors.fleet.tallies import (
-    Counted,
-    FleetTally,
-    InvalidTally,
-    parse_tally,
-    summed,
-)
+from forewarn.monitors.fleet.tallies import Counted, FleetTally, InvalidTally, summed
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.risk.evidence import laws_named
 from tests.monitors.fleet.cases import ABSTRACTION, BASE, NAMES, SUBJECT

@@ -180,7 +180,8 @@ def test_a_record_by_several_models_is_replayed(tmp_path: Path) -> None:
 
 
 def test_each_model_counts_its_own_transitions(tmp_path: Path) -> None:
-    from forewarn.monitors.fleet.tallies import Subject, read_tallies
+    from forewarn.monitors.fleet.files import read_tallies
+    from forewarn.monitors.fleet.tallies import Subject
 
     watch = watching()
     file = TallyFile(tmp_path / "car.tally.json", [stopping(), speeding()])

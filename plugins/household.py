@@ -293,5 +293,10 @@ class SteppedHousehold(SteppedWorld):
     def doings(self) -> dict[str, Value]:
         return dict(zip(DOINGS, (float(self.steps), *self._last), strict=True))
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """Whether the robot says that it is done; it never does after a stop."""
+        return {"finished": float(self._last[0] == "finish")}
+
     def actuator(self) -> Withholding:
         return Withholding()

@@ -81,7 +81,7 @@ def compare(
 
 def prolonged(before: Episode, after: Episode) -> bool:
     """Whether a guarded run took more than 10 % longer, or only the guarded run hit the
-    time limit or did not reach the goal.
+    time limit or was not finished.
 
     A run that hits the time limit has no known duration.
     """
@@ -92,14 +92,18 @@ def prolonged(before: Episode, after: Episode) -> bool:
 
 
 def unfinished(before: Episode, after: Episode) -> bool:
-    """Whether only the guarded run ended before it reached the scenario's goal."""
-    missed = before.goal_s is not None and after.goal_s is None
-    return missed and not after.timed_out
+    """Whether only the guarded run ended before it was finished."""
+    return _is_done(before) and not _is_done(after) and not after.timed_out
+
+
+def _is_done(run: Episode) -> bool:
+    """Whether a run reached the scenario's goal, or the agent said that it was done."""
+    return run.goal_s is not None or bool(run.facts.get("finished"))
 
 
 def slowed(before: Episode, after: Episode) -> bool:
     """Whether the guarded run is clean, and takes more than 10 % longer than without
-    the guard, hits the time limit or does not reach the goal.
+    the guard, hits the time limit or is not finished.
     """
     if after.violations:
         return False
@@ -117,7 +121,8 @@ def _whole(before: Episode) -> bool:
     """Whether an unguarded run's duration can be used for comparison: the run is clean,
     or no violation ended it early.
     """
-    return not before.violations or before.timed_out or before.arrived
+    ended = before.timed_out or before.arrived or _is_done(before)
+    return not before.violations or ended
 
 
 def outcomes(runs: Sequence[Episode], has_goal: bool) -> dict[str, Any]:
@@ -128,6 +133,7 @@ def outcomes(runs: Sequence[Episode], has_goal: bool) -> dict[str, Any]:
         "runs": len(runs),
         "violating": sum(bool(each.violations) for each in runs),
         "arrived": _arrived(runs, has_goal),
+        "arrived_means": _means(runs, has_goal),
         "timed_out": sum(each.timed_out for each in runs),
         "standing": len(standing) if moving else None,
         "stationary_s": sum(map(stationary_s, runs)) if moving else None,
@@ -136,10 +142,21 @@ def outcomes(runs: Sequence[Episode], has_goal: bool) -> dict[str, Any]:
 
 def _arrived(runs: Sequence[Episode], has_goal: bool) -> int | None:
     """Returns the number of runs that arrived; None if the world does not report it."""
-    known = any("destination_s" in each.facts for each in runs)
-    if not has_goal and not known:
+    means = _means(runs, has_goal)
+    if means is None:
         return None
-    return sum(each.arrived for each in runs)
+    return sum(_is_done(r) if means == "finish" else r.arrived for r in runs)
+
+
+def _means(runs: Sequence[Episode], has_goal: bool) -> str | None:
+    """Returns the verb for runs that did what they were meant to do, as far as the
+    world reports it.
+    """
+    if any("destination_s" in each.facts for each in runs):
+        return "arrive"
+    if has_goal:
+        return "reach the goal"
+    return "finish" if any("finished" in each.facts for each in runs) else None
 
 
 def saved(law: Mapping[str, Any]) -> str:
@@ -157,19 +174,14 @@ def stationary_s(run: Episode) -> float:
     return float(run.facts.get("stationary_s") or 0.0)
 
 
-def arrives(*, drives: bool) -> str:
-    """Returns the words for a run that did what it was meant to do."""
-    return "arrive" if drives else "reach the goal"
-
-
 def finished(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yields one sentence with the outcomes with and without the guard."""
     before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
     said = [f"{after['violating']} break a law ({before['violating']} without)"]
     if after["arrived"] is not None:
-        arrive = arrives(drives="destination_s" in facts["driving"])
-        said.append(f"{after['arrived']} {arrive} ({before['arrived']})")
-    missed = " or do not reach the goal" if facts.get("unfinished") else ""
+        means = after.get("arrived_means", "arrive")
+        said.append(f"{after['arrived']} {means} ({before['arrived']})")
+    missed = " or do not finish" if facts.get("unfinished") else ""
     said.append(
         f"{facts['prolonged']} of {facts['clean_pairs']} clean runs take more "
         f"than 10 % longer{missed}"
@@ -202,7 +214,7 @@ def ended(runs: Sequence[Episode], has_goal: bool) -> Iterator[str]:
     found = outcomes(guarded, has_goal)
     said = [f"{found['violating']} break a law"]
     if found["arrived"] is not None:
-        said.append(f"{found['arrived']} {arrives(drives=not has_goal)}")
+        said.append(f"{found['arrived']} {found['arrived_means']}")
     if found["standing"] is not None:
         said.append(f"{found['standing']} stand still until the time limit")
     elif found["timed_out"]:

@@ -80,8 +80,8 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
     # Nobody knows how long the run would have taken that a collision ended.
     assert (found["clean_pairs"], found["prolonged"]) == (3, 2)
     assert found["outcomes"]["guarded"] == {
-        "runs": 4, "violating": 0, "arrived": 3, "timed_out": 1, "standing": 1,
-        "stationary_s": 85.0,
+        "runs": 4, "violating": 0, "arrived": 3, "arrived_means": "arrive",
+        "timed_out": 1, "standing": 1, "stationary_s": 85.0,
     }  # fmt: skip
     assert [saved(law) for law in found["laws"]] == ["", "2 of 2"]
     assert list(finished(found)) == [

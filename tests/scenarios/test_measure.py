@@ -315,8 +315,21 @@ def test_a_run_that_never_reaches_the_goal_is_prolonged_and_has_no_duration() ->
     assert (found["clean_pairs"], found["prolonged"], found["unfinished"]) == (2, 1, 1)
     assert found["duration_ratio"] == 1.0
     (said,) = finished(found)
-    assert "1 of 2 clean runs take more than 10 % longer or do not reach" in said
+    assert "1 of 2 clean runs take more than 10 % longer or do not finish" in said
     assert "1 reach the goal (2)" in said
+
+
+def test_a_robot_without_a_goal_finishes_if_it_says_so() -> None:
+    over = Episode(
+        seed=1, mode="unguarded", ended="over", duration_s=10.0,
+        violations=(Broken("no_metal_heated", 3.0, 3.0),), facts={"finished": 1.0},
+    )  # fmt: skip
+    stopped = replace(over, mode="guarded", violations=(), facts={"finished": 0.0})
+    found = compare([over], [stopped], load_scenario("tiny-kitchen"))
+    (said,) = finished(found)
+    assert "0 finish (1)" in said
+    assert "1 of 1 clean runs take more than 10 % longer or do not finish" in said
+    assert found["duration_ratio"] is None
 
 
 def test_guarded_runs_alone_are_told_with_how_they_ended() -> None:

@@ -176,7 +176,16 @@ def sentence(done: Travelled) -> str:
         return text
     (law,) = (each for each in guarded["laws"] if each["law"] == row.law)
     left = law["violating_guarded"]
-    return f"{text} By {_DOES[leg.kind]} in time, it reduces the violations to {left}."
+    text += f" By {_DOES[leg.kind]} in time, it reduces the violations to {left}"
+    before, after = (guarded["outcomes"][side] for side in ("unguarded", "guarded"))
+    if after["arrived"] is None:
+        return f"{text}."
+    ends = f"{after['arrived']} runs {after['arrived_means']}"
+    without = f"{before['arrived']}"
+    if after["standing"]:
+        ends += f" and {after['standing']} stand still until the time limit"
+        without += f" and {before['standing']}"
+    return f"{text}; {ends} ({without} without the guard)."
 
 
 def _count(part: int, whole: int) -> str:

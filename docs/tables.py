@@ -2,6 +2,8 @@
 
     python docs/tables.py                       renders the tables of all pages
     python docs/tables.py NAME … -- COMMAND …   stores the tables that COMMAND prints
+    python docs/tables.py --rows NAME … -- …    stores their rows, and keeps the rows of
+                                                other scenarios
 
 A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. Its results are
 in `docs/figures/NAME.json`, with the command that prints them and the date.
@@ -73,23 +75,40 @@ def _cells(lines: Iterable[str]) -> list[list[str]]:
     return [row for row in rows if not set("".join(row)) <= set("-:")]
 
 
-def store(names: list[str], command: list[str]) -> None:
+def store(names: list[str], command: list[str], merge: bool = False) -> None:
     """Runs the command, and stores the first tables that it prints, one for each
     name.
+
+    If `merge` is true, rows of scenarios that the command does not measure are kept.
     """
     found = printed(_output(command))
     if len(found) < len(names):
         raise SystemExit(f"the command prints {len(found)} tables, not {len(names)}")
+    measured = {_scenario(row) for table in found for row in table[1:]}
     commit = _output(["git", "rev-parse", "--short", "HEAD"]).strip()
     for name, (columns, *rows) in zip(names, found, strict=False):
-        results = Results(
+        content = Results(
             command=shlex.join(command).replace(sys.executable, "python"),
             measured=f"{datetime.now(UTC):%Y-%m-%d}, at commit {commit}",
             columns=columns,
-            rows=rows,
+            rows=merged(results(name)["rows"], rows, measured) if merge else rows,
         )
-        text = json.dumps(results, indent=1, ensure_ascii=False)
+        text = json.dumps(content, indent=1, ensure_ascii=False)
         (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
+
+
+def merged(
+    stored: list[list[str]], rows: list[list[str]], measured: set[str]
+) -> list[list[str]]:
+    """The stored rows, with the rows of measured scenarios replaced by new ones."""
+    places = [i for i, row in enumerate(stored) if _scenario(row) in measured]
+    at = places[0] if places else len(stored)
+    kept = [row for row in stored[at:] if _scenario(row) not in measured]
+    return [*stored[:at], *rows, *kept]
+
+
+def _scenario(row: list[str]) -> str:
+    return row[0].split(",")[0]
 
 
 def _output(command: list[str]) -> str:
@@ -101,7 +120,7 @@ def _output(command: list[str]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        dashes = sys.argv.index("--")
-        store(sys.argv[1:dashes], sys.argv[dashes + 1 :])
+        dashes, merge = sys.argv.index("--"), sys.argv[1] == "--rows"
+        store(sys.argv[1 + merge : dashes], sys.argv[dashes + 1 :], merge)
     for path in pages():
         path.write_text(rendered(path.read_text("utf-8")), "utf-8")

@@ -53,3 +53,18 @@ def test_each_printed_table_is_read() -> None:
         [["a"], ["1"]],
         [["b", "c"], ["2", "3"]],
     ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "rows", "expected"),
+    [
+        ({"b"}, [["b, x", "4"]], [["a", "1"], ["b, x", "4"], ["c", "3"]]),
+        ({"b"}, [], [["a", "1"], ["c", "3"]]),
+        ({"d"}, [["d", "5"]], [["a", "1"], ["b, x", "2"], ["c", "3"], ["d", "5"]]),
+    ],
+)
+def test_only_rows_of_measured_scenarios_are_replaced(
+    measured: set[str], rows: list[list[str]], expected: list[list[str]]
+) -> None:
+    stored = [["a", "1"], ["b, x", "2"], ["c", "3"]]
+    assert tables.merged(stored, rows, measured) == expected

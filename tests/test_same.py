@@ -38,7 +38,7 @@ SAME = {
     "s5": ("20a3f8db567f", "3560d1422afa"),
     "s6": ("76479d0f2565", "d9931b6c9644"),
     "s7": ("980473e87a15", "5198c10aa1f2"),
-    "env-highway": ("6f5a34671dfe", "f5248dd45d1a"),
+    "env-highway": ("1c16aab4c3a8", "83d83535ff9d"),
     "env-intersection": ("46e3994266e1", "a5026d39be61"),
     "env-merge": ("923df890d7b8", "77bc30cbbf7d"),
     "env-roundabout": ("ee3708d8e79d", "98e928d77667"),

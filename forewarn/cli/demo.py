@@ -159,13 +159,13 @@ def _measured(done: Travelled) -> Iterator[str]:
 
 def sentence(done: Travelled) -> str:
     """A sentence with the results of one part of the demo."""
+    from forewarn.scenarios.measuring.shown import lead_times
+
     leg, row = done.leg, done.row
     facts = row.as_dict()
     runs = facts["violating"] + facts["clean"]
-    ahead = facts["awt_trigger_s"]["mean"]
-    early = "" if ahead is None else f", on average {ahead:.1f} s ahead"
     warned = _count(facts["detected"], facts["violating"])
-    alarms = facts["false_alarms"]
+    early, alarms = lead_times(facts), facts["false_alarms"]
     text = (
         f"{_WHERE[leg.scenario]}, {facts['violating']} of {runs} held-out runs broke"
         f" the rule. The guard warned of {warned} before the trigger{early}, with"

@@ -79,7 +79,8 @@ def store(names: list[str], command: list[str], merge: bool = False) -> None:
     """Runs the command, and stores the first tables that it prints, one for each
     name.
 
-    If `merge` is true, rows of scenarios that the command does not measure are kept.
+    If `merge` is true, rows of scenarios that the command does not measure are kept,
+    and so is the stored command, which measures all scenarios.
     """
     found = printed(_output(command))
     if len(found) < len(names):
@@ -91,8 +92,12 @@ def store(names: list[str], command: list[str], merge: bool = False) -> None:
             command=shlex.join(command).replace(sys.executable, "python"),
             measured=f"{datetime.now(UTC):%Y-%m-%d}, at commit {commit}",
             columns=columns,
-            rows=merged(results(name)["rows"], rows, measured) if merge else rows,
+            rows=rows,
         )
+        if merge:
+            before = results(name)
+            content["command"] = before["command"]
+            content["rows"] = merged(before["rows"], rows, measured)
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")
 

@@ -50,7 +50,7 @@ from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
-from forewarn.scenarios.measuring.pairs import prolonged
+from forewarn.scenarios.measuring.pairs import outcomes, prolonged
 from forewarn.scenarios.measuring.recorded import kept_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
 from forewarn.scenarios.running.campaign import pool
@@ -376,6 +376,7 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
 GUARDED = (
     "scenario", "threshold", "released after", "runs", "violations without", "left",
     "caused by the guard", "runs with an intervention", "clean runs slowed by a tenth",
+    "arrive or finish",
 )  # fmt: skip
 
 
@@ -389,6 +390,8 @@ def guarded(of: Fresh, policy: Policy, most: int) -> tuple[object, ...]:
     pairs = [(each, runner.run(each.seed)) for each in before]
     clean = [(b, a) for b, a in pairs if not (b.violations or a.violations)]
     at = ", ".join(f"{each:g}" for each in thresholds_of(policy).values())
+    has_goal = of.told.scenario.goal is not None
+    alone, acted = (outcomes(runs, has_goal) for runs in zip(*pairs, strict=True))
     return (
         f"`{of.told.scenario.name}`", at, f"{policy.hold_s:g} s", len(pairs),
         sum(bool(b.violations) for b, _ in pairs),
@@ -396,6 +399,7 @@ def guarded(of: Fresh, policy: Policy, most: int) -> tuple[object, ...]:
         sum(bool(a.violations) and not b.violations for b, a in pairs),
         sum(bool(a.interventions) for _, a in pairs),
         f"{sum(prolonged(b, a) for b, a in clean)} of {len(clean)}",
+        f"{acted['arrived']} ({alone['arrived']} without)",
     )  # fmt: skip
 
 

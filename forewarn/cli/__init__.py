@@ -84,6 +84,11 @@ COMMANDS = {
 }
 
 
+FORMERLY = {"merge": "merge-tallies"}
+"""Commands that had a different name in the previous release; the old name is accepted.
+"""
+
+
 class _Forewarn(click.Group):
     """A group that imports a command when it runs, and prints errors as one line."""
 
@@ -91,6 +96,7 @@ class _Forewarn(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = FORMERLY.get(cmd_name, cmd_name)
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -105,7 +111,7 @@ class _Forewarn(click.Group):
         if " ".join(args[:2]) in COMMANDS:
             args = [" ".join(args[:2]), *args[2:]]
         name = args[0]
-        known = name.startswith("-") or name in COMMANDS
+        known = name.startswith("-") or name in {*COMMANDS, *FORMERLY}
         if not known and not ctx.resilient_parsing:  # false during shell completion
             hint = near_miss(name, COMMANDS)
             raise click.UsageError(

@@ -14,6 +14,7 @@ import click
 from forewarn.cli.command import (
     Chance,
     FolderPlace,
+    Formerly,
     Many,
     Seed,
     command,
@@ -87,7 +88,7 @@ def collect(
     working: Working,
     out: FolderPlace,
     format_: Literal["columns", "jsonl"] | None = None,
-    rerun: bool = False,
+    rerun: Annotated[bool, Formerly("--again")] = False,
 ) -> None:
     """Run SCENARIO without a guard and record each run as a trace.
 

@@ -175,6 +175,24 @@ class OnlyFlag(NamedTuple):
     value: str
 
 
+class Formerly(NamedTuple):
+    """The name of an option in the previous release, still accepted."""
+
+    option: str
+
+
+class _Renamed(click.Option):
+    """An option that also accepts its former name, which the help does not show."""
+
+    formerly: Formerly
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown = self.opts
+        self.opts = [*shown, self.formerly.option]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
+
+
 class _Typed(NamedTuple):
     """A parsed annotation: the type, the rest of its `Annotated`, and whether there are
     several values.
@@ -236,13 +254,17 @@ def _parameter(
     facts |= {"multiple": True} if many else {}
     facts |= {} if required else {"default": default}
     plain = required or default in (None, (), "") or isinstance(default, bool)
-    return click.Option(
+    formerly = [mark for mark in marks if isinstance(mark, Formerly)]
+    made = (_Renamed if formerly else click.Option)(
         [*(names or [shown]), name],
         help=told,
         required=required,
         show_default=not plain,
         **facts,
     )
+    if isinstance(made, _Renamed):
+        (made.formerly,) = formerly
+    return made
 
 
 def _told(about: object) -> tuple[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.cli.command import (
     AnyPath,
     File,
+    Formerly,
     KeyValues,
     LawNames,
     Many,
@@ -151,7 +152,7 @@ class Warned:
     model: AnyPath | None = None
     accept_model: bool = False
     policy: File | None = None
-    preset: Literal["alert", "stop"] = "alert"
+    preset: Annotated[Literal["alert", "stop"], Formerly("--for")] = "alert"
     horizon: Positive | None = None
     intervene: Kinds | None = None
 

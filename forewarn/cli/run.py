@@ -13,6 +13,7 @@ import click
 from forewarn.cli.command import (
     File,
     Folder,
+    Formerly,
     Many,
     NotNegative,
     Numbers,
@@ -142,7 +143,7 @@ class Kept:
     """
 
     out: Folder = Path("forewarn-runs")
-    rerun: bool = False
+    rerun: Annotated[bool, Formerly("--again")] = False
     scene: bool = True
 
 

@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     Count,
     Folder,
+    Formerly,
     LawNames,
     Seed,
     command,
@@ -50,7 +51,7 @@ def train(
     *,
     episodes: Annotated[int | None, Count(min=10)] = None,
     seed: Seed = 0,
-    rerun: bool = False,
+    rerun: Annotated[bool, Formerly("--again")] = False,
     ordinary: bool = False,
     working: Working,
     runs: Folder | None = None,

@@ -16,6 +16,7 @@ from forewarn.cli.command import (
     Count,
     File,
     FolderPlace,
+    Formerly,
     LawNames,
     Many,
     Numbers,
@@ -100,8 +101,8 @@ class Acting:
     cost: Share = 0.05
     acting: Annotated[int, Count(min=10)] = 40
     violations: Many = 20
-    max_slowed: Share = 1
-    release_after: Seconds = (0.5, 3, 10)
+    max_slowed: Annotated[Share, "--max-slowed", "--slowed", Formerly("--longer")] = 1
+    release_after: Annotated[Seconds, Formerly("--holds")] = (0.5, 3, 10)
     at_most: Chance | None = None
     held_out: Many | None = None
 
@@ -129,7 +130,7 @@ class Wished:
 
     model: File
     out: File
-    preset: Literal["alert", "slow", "stop"] = "alert"
+    preset: Annotated[Literal["alert", "slow", "stop"], Formerly("--for")] = "alert"
     runs: FolderPlace | None = None
     episodes: Annotated[int, Count(min=10)] = 300
     seed: Seed = 2_000_000

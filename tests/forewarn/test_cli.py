@@ -83,6 +83,31 @@ def test_a_wrong_word_names_the_near_miss(arguments: list[str], line: str) -> No
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "former"),
+    [
+        (["run", "tiny-road", "--for", "x"], "--preset"),
+        (["measure", "tiny-road", "--for", "x"], "--preset"),
+        (["tune", "tiny-road", "--for", "x"], "--preset"),
+        (["tune", "tiny-road", "--longer", "x"], "--max-slowed"),
+        (["tune", "tiny-road", "--holds", "x"], "--release-after"),
+        (["collect", "tiny-road", "--again", "--jobs", "x"], "--jobs"),
+        (["run", "tiny-road", "--again", "--jobs", "x"], "--jobs"),
+        (["train", "tiny-road", "--again", "--jobs", "x"], "--jobs"),
+        (["merge", "--into", "x"], "TALLIES"),
+    ],
+)
+def test_names_of_the_last_release_are_still_taken(
+    arguments: list[str], former: str
+) -> None:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2 and former in done.stderr
+    assert "no such" not in done.stderr.lower()
+    shown = CliRunner().invoke(main, [arguments[0], "--help"]).output
+    old = next((word for word in arguments if word.startswith("--")), "")
+    assert arguments[0] == "merge" or f" {old} " not in shown
+
+
 def _command_that_raises(error: BaseException) -> ModuleType:
     @click.command()
     def doctor() -> None:

@@ -32,7 +32,7 @@ from forewarn.monitors.chains.model import Model
 
 ROOT = Path(__file__).parents[1]
 TOPICS = (
-    "fleet", "guard", "household", "driving", "carla_client", "apollo", "rules",
+    "fleet", "guard", "household", "driving", "late", "carla_client", "apollo", "rules",
     "programs", "injections",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")

@@ -317,8 +317,8 @@ class Example:
             server.
         deterministic: Whether a pilot's proposals depend only on the seed and the
             frames.
-        replies: The replies of a large language model, in order, which the tests use in
-            place of a model.
+        replies: The replies of a large language model, in order. A test server returns
+            them, and the settings `model` and `base_url` refer to this server.
     """
 
     settings: Settings = field(default_factory=dict)

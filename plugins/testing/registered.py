@@ -10,12 +10,19 @@ default settings.
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import random
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 from unittest.mock import patch
 
@@ -26,7 +33,6 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
-from forewarn.plugins.chat import Message, Reply
 from forewarn.plugins.contracts import (
     Actuator,
     Baseline,
@@ -59,6 +65,9 @@ LAWS = (
     "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
 )
 """The laws with which baselines are tested; the first law that applies is used."""
+
+_SERVED = ExitStack()
+atexit.register(_SERVED.close)
 
 _TRAINED_ON = "tiny"
 _LESSONS = 20
@@ -118,22 +127,24 @@ def example_pilot(name: str) -> Pilot:
     """Creates a pilot from its example."""
     example = example_of("pilot", name)
     if example.replies:
-        scripted = partial(_Scripted, example.replies)
-        with patch("forewarn.plugins.chat.LangChainChat", scripted):
-            return make_pilot(name, {**example.settings, "model": "scripted"})
+        settings = {
+            **example.settings,
+            "model": MODEL,
+            "base_url": _scripted(example.replies),
+        }
+        with patch.dict(os.environ, OPENAI_API_KEY=KEY):
+            return make_pilot(name, settings)
     made: Pilot = example.make() if example.make else make_pilot(name, example.settings)
     return made
 
 
-class _Scripted:
-    """A chat model whose reply depends only on the length of the conversation."""
+@cache
+def _scripted(replies: tuple[str, ...]) -> str:
+    """Starts a model server with these replies, and returns its URL.
 
-    def __init__(self, replies: Sequence[str], *_: object, **settings: object) -> None:
-        self._replies = replies
-
-    def reply(self, messages: Sequence[Message]) -> Reply:
-        number = len(messages) // 2 % len(self._replies)
-        return Reply(self._replies[number], tokens_in=9, tokens_out=3)
+    The server runs until this process ends.
+    """
+    return _SERVED.enter_context(serving(in_turn(replies))).url
 
 
 class _Registered:
@@ -146,6 +157,8 @@ class _Registered:
         try:
             load(self.role, self.name)
             load("world", self.world)
+            if self.example.replies:
+                example_pilot(self.name)
         except MissingDependency as missing:
             raise unittest.SkipTest(str(missing)) from missing
 
@@ -275,3 +288,83 @@ def _runs(folder: Path, name: str) -> Iterator[Path]:
                 writer.write(frame)
         yield path
     world.close()
+
+
+MODEL = "openai:scripted"
+KEY = token_urlsafe()
+"""The API key that the model server requires, in the variable OPENAI_API_KEY."""
+
+Says = Callable[[list[str]], str | None]
+"""Returns the reply to the texts of a conversation; None means a late reply.
+"""
+
+_LONGEST = 1_000_000  # maximum size of a request in bytes
+_LATE_S = 20.0
+
+
+def in_turn(replies: Sequence[str]) -> Says:
+    """Replies in order, according to the length of the conversation."""
+    return lambda texts: replies[len(texts) // 2 % len(replies)]
+
+
+class Model:
+    """A scripted language model, and the requests that it has received.
+
+    Args:
+        says: Chooses the reply to a conversation.
+    """
+
+    def __init__(self, says: Says) -> None:
+        self.says = says
+        self.url = ""
+        self.asked: list[list[str]] = []
+        self.over = threading.Event()
+
+    def reply(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        texts = [message["content"] for message in asked["messages"]]
+        self.asked.append(texts)
+        said = self.says(texts)
+        if said is None:
+            self.over.wait(_LATE_S)
+            return None
+        message = {"role": "assistant", "content": said}
+        return {
+            "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+        }  # fmt: skip
+
+
+@contextmanager
+def serving(says: Says, key: str = KEY) -> Iterator[Model]:
+    """Runs a server for a scripted language model until the end of the block."""
+    model = Model(says)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            if self.headers["Authorization"] != f"Bearer {key}" or length > _LONGEST:
+                self.send_error(403)
+                return
+            answer = model.reply(json.loads(self.rfile.read(length)))
+            if answer is None:
+                return
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Logs nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        yield model
+        model.over.set()
+        server.shutdown()
+        thread.join()

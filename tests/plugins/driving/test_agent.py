@@ -24,7 +24,7 @@ from forewarn.plugins.driving.agent import (
     situation,
 )
 from forewarn.plugins.loop.reflection import BEGIN, END
-from tests.plugins.driving.scripted import KEY, Says, serving
+from forewarn.plugins.testing.registered import KEY, Says, serving
 
 pytestmark = pytest.mark.needs("langchain_openai")
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.encoding import (
     ArrayEncoder,
     ColumnReader,
@@ -182,6 +183,7 @@ class Predicate:
         return f"({text}) {self.lag_s:g} s ago" if self.lag_s else text
 
 
+@checked
 class Abstraction:
     """A set of predicates; their truth values at a frame form the abstract state.
 
@@ -525,6 +527,7 @@ class Abstraction:
     # -- files --------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_dict(
         cls,
         content: object,
@@ -590,6 +593,7 @@ class Abstraction:
             raise error.within(source) from None
 
 
+@checked
 def load_abstraction(
     path: Path | str, vocabulary: Vocabulary | None = None
 ) -> Abstraction:

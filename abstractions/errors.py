@@ -12,7 +12,7 @@ import itertools
 import re
 import unicodedata
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -222,52 +222,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return near_miss(word, names) or (f"there is {some}" if names else "")
-
-
-def expect(value: object, kind: type | tuple[type, ...], name: str, mend: str) -> None:
-    """Checks the type of an argument of a public function.
-
-    Args:
-        value: The argument.
-        kind: The type, or several.
-        name: The name of the parameter, for the error message.
-        mend: How to get a value of the type.
-
-    Raises:
-        InvalidInput: The argument has another type, or is the type itself.
-    """
-    if isinstance(value, kind) and not isinstance(value, type):
-        return
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = " or ".join(_IN_PLAIN.get(each) or _an(each.__name__) for each in kinds)
-    if isinstance(value, type):
-        found = f"the class {value.__name__}"
-    elif isinstance(value, _SHOWN_WHOLE) or value is None:
-        found = "nothing" if value is None else repr(value)
-    else:
-        found = _an(type(value).__name__)
-        if getattr(kinds[0], "_is_protocol", False):
-            lacks = [n for n in dir(kinds[0]) if n[0] != "_" and not hasattr(value, n)]
-            found += f" without {', '.join(lacks)}"
-    problem = f"expected {wanted}, found {found:.80}"
-    raise InvalidInput(problem, source=name, mend=mend)
-
-
-def _an(name: str) -> str:
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
-_SHOWN_WHOLE = (str, int, float, list, tuple, dict)
-_IN_PLAIN: dict[type, str] = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    Path: "a path",
-    list: "a list",
-    tuple: "a tuple",
-    Collection: "a list",
-    Mapping: "a mapping",
-}
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from forewarn.abstractions.arguments import checked
+
 Value = float | bool | str | None
 
 
@@ -33,6 +35,7 @@ class Frame:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source of frames, as described before the first frame.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import is_number
 from forewarn.monitors.guarding.decision import Action
@@ -27,6 +28,7 @@ class InvalidAction(InvalidInput):
     """The world does not accept an action."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Argument:
     """The allowed values of an argument; the value None means that it is omitted.
@@ -78,6 +80,7 @@ class Argument:
         return luck.uniform(low, high) if low < high else self.low
 
 
+@checked
 def number(
     low: float = -math.inf,
     high: float = math.inf,
@@ -89,16 +92,19 @@ def number(
     return Argument("number", low, high, required=required, unit=unit)
 
 
+@checked
 def word(*choices: str, required: bool = False) -> Argument:
     """Declares a text argument, which must be one of `choices` if there are any."""
     return Argument("word", choices=choices, required=required)
 
 
+@checked
 def switch() -> Argument:
     """Declares an argument that is true or false."""
     return Argument("switch")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
     """Declares an action: its name, and the allowed values of its arguments by name."""
@@ -116,6 +122,7 @@ class ActionSpec:
         return Action(self.name, given)
 
 
+@checked
 class Actions:
     """The actions that a world accepts; None (do nothing) is always accepted.
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.plugins.agents import STOPPED, AgentGuard, Question, Verdict
 from forewarn.plugins.loop.approval import answer_of
 
@@ -94,9 +95,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             provider runs are rejected.
     """
 
+    @checked
     def __init__(self, guard: AgentGuard, *, harmless: Collection[str] = ()) -> None:
         super().__init__()
-        expect(guard, AgentGuard, "guard", "make it with AgentGuard.by_laws(laws)")
         self.guard, self._harmless = guard, frozenset(harmless)
         self._queue = Queue()
         self._tools: dict[str, BaseTool] = {}

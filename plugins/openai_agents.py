@@ -17,7 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.plugins.agents import STOPPED, UNREADABLE, AgentGuard, json_arguments
 
 try:
@@ -40,6 +41,7 @@ _RAISED: ContextVar[list[BaseException]] = ContextVar("raised")
 """The exceptions that the running tool has raised."""
 
 
+@checked
 def guarded_tools(
     tools: Sequence[Tool], guard: AgentGuard, *, harmless: Collection[str] = ()
 ) -> list[Tool]:
@@ -55,7 +57,6 @@ def guarded_tools(
         InvalidInput: A tool runs in another process or does not report failures, or a
             rule applies to calls that no tool accepts.
     """
-    expect(guard, AgentGuard, "guard", "call guarded_tools(tools, guard)")
     for tool in tools:
         if not hasattr(tool, "name"):
             raise InvalidInput(

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import MissingDependency, expect
+from forewarn.abstractions.arguments import expect
+from forewarn.abstractions.errors import MissingDependency
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from forewarn.abstractions.abstraction import Abstraction, load_abstraction
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text, read_yaml
@@ -335,6 +336,7 @@ FOLDERS = ("tiny", "driving", "household", "highway", "metadrive")
 """The folders with shipped scenarios."""
 
 
+@checked
 def load_scenario(name_or_path: Path | str) -> Scenario:
     """Loads a shipped scenario by name, or any other by path; for a family, the
     scenario of one task.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.abstractions.arguments import checked
 from forewarn.scenarios.schema import ELSEWHERE, Scenario, shipped_scenarios
 
 FOLDER = Path(__file__).parent / "trained"
@@ -43,6 +44,7 @@ class Shipped:
         return self.policy if purpose == "alert" else self.acting
 
 
+@checked
 def shipped_with(scenario: Scenario) -> Shipped | None:
     """Returns the files that ship with a scenario; None if there are none."""
     path = shipped_scenarios().get(scenario.name)

@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from forewarn.abstractions.errors import InvalidInput, SignalFault, expect
+from pydantic import Field
+
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.readers.stored import files_in, read_traces, stored_runs
 from forewarn.abstractions.trace import Trace
@@ -234,8 +237,13 @@ def _by_law(
     return list(found.items())
 
 
-AnyModel = Path | str | Learned
+AnyModel = Path | str | Learned | Model
 AnyPolicy = Path | str | Policy | Tuning
+Laws = str | Sequence[str]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0)]
+Rate = Annotated[float, Field(gt=0, lt=1)]
 
 
 def _policy(given: AnyPolicy) -> Policy:
@@ -243,51 +251,37 @@ def _policy(given: AnyPolicy) -> Policy:
         return given
     if isinstance(given, Tuning):
         return given.needed_policy()
-    expect(given, (str, Path), "policy", "give a policy, its file, or tune's result")
-    return load_policy(Path(given))
+    return load_policy(given)
 
 
 def _file(model: AnyModel, folder: Path) -> Path:
+    if isinstance(model, Model):
+        model = Learned((model,), HORIZON_S)
     if isinstance(model, Learned):
         return model.write(folder / "model.json")
-    expect(model, (str, Path), "model", "give the file of a model, or learn's result")
     return Path(model)
 
 
-def _named(laws: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(laws, str):
-        return (laws,)
-    expect(laws, (list, tuple), "laws", "give a list of names or formulas")
-    return tuple(laws)
+def _named(laws: Laws) -> tuple[str, ...]:
+    return (laws,) if isinstance(laws, str) else tuple(laws)
 
 
-def _check(**given: object) -> None:
-    """Checks the arguments that are whole numbers or lists."""
-    for name, value in given.items():
-        if name in ("episodes", "runs", "seed", "jobs") and value is not None:
-            expect(value, int, name, f"write {name}=100")
-        elif name == "horizon_s" and value is not None:
-            expect(value, (int, float), name, "give seconds, as in horizon_s=3")
-        elif name in ("thresholds", "baselines", "horizons_s"):
-            expect(value, (list, tuple), name, f"write {name}=[…]")
-
-
-def _scenario(name: Path | str, laws: str | Sequence[str]) -> Scenario:
-    mend = "give the name of a scenario, or its file"
-    expect(name, (str, Path), "scenario", mend)
+def _scenario(name: Path | str, laws: Laws) -> Scenario:
     scenario = load_scenario(name)
     return scenario.under(_named(laws)) if laws else scenario
 
 
+@checked
 def learn(
     traces: Path | str | Sequence[Path | str] | None = None,
     *,
-    scenario: str | None = None,
-    laws: str | Sequence[str] = (),
-    abstraction: str | None = None,
-    horizon_s: float | None = None,
-    episodes: int = 200,
-    jobs: int = 1,
+    scenario: Path | str | None = None,
+    laws: Laws = (),
+    abstraction: Path | str | None = None,
+    horizon_s: Seconds | None = None,
+    runs: Count = 200,
+    jobs: Count = 1,
+    episodes: Count | None = None,
 ) -> Learned:
     """Learns a model, as `forewarn learn` does.
 
@@ -299,42 +293,42 @@ def learn(
         abstraction: A file of predicates, or `auto` to find predicates automatically.
         horizon_s: The prediction horizon of the risks in seconds; by default, the
             scenario's.
-        episodes: The number of new runs if no traces are given.
+        runs: The number of new runs if no traces are given.
         jobs: The number of processes.
+        episodes: The former name of `runs`.
     """
-    _check(episodes=episodes, jobs=jobs, horizon_s=horizon_s)
     if traces is None and scenario is None:
         raise InvalidInput(
             "there are no runs to learn from", mend="give traces=… or scenario=…"
         )
     wish = Wish(
-        scenario=scenario, abstraction=abstraction, law=_named(laws),
+        scenario=None if scenario is None else str(scenario),
+        abstraction=None if abstraction is None else str(abstraction),
+        law=_named(laws),
         horizon=horizon_s if abstraction == "auto" else None,
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         if traces is None:
-            runs = collected(
-                load_scenario(str(scenario)), range(episodes), pool(jobs, None),
-                Path(folder),
-            )  # fmt: skip
-            files = list(dict.fromkeys(run.path for run in runs))
+            seeds = range(episodes or runs)
+            wanted = load_scenario(scenario or "")
+            found = list(collected(wanted, seeds, pool(jobs, None), Path(folder)))
+            files = list(dict.fromkeys(run.path for run in found))
         else:
             given = [traces] if isinstance(traces, Path | str) else list(traces)
             for path in given:
-                expect(path, (str, Path), "traces", "give files or folders of traces")
                 if Path(path).suffix in YAML:
                     problem = "this is a scenario, not a trace"
                     mend = f"write scenario={str(path)!r}"
                     raise InvalidInput(problem, source=f"traces: {path}", mend=mend)
             files = [file for path in given for file in files_in(Path(path))]
-            runs = stored_runs(files)
+            found = stored_runs(files)
         first = Learner(wish, None, "", files[0])
         learners = [first]
         if wish.auto:
             learners = [one for one, _ in first.find(files, lambda items, *_: items)]
         models, warnings = [], dict[str, None]()
         for learner in learners:
-            for _ in learner.add(runs):
+            for _ in learner.add(found):
                 pass
             models.append(model := learner.model())
             warnings |= dict.fromkeys([*model.chain.warnings(), *learner.warnings()])
@@ -343,18 +337,19 @@ def learn(
     return Learned(tuple(models), ahead_s, tuple(warnings))
 
 
+@checked
 def tune(
     scenario: Path | str,
     *,
     model: AnyModel,
-    laws: str | Sequence[str] = (),
-    runs: int | None = None,
-    seed: int | None = None,
-    false_alarm_rate: float = 0.1,
-    horizons_s: Sequence[float] = (1, 2, 3, 4, 5),
-    confidence: float = CONFIDENCE,
+    laws: Laws = (),
+    runs: Count | None = None,
+    seed: Seed | None = None,
+    false_alarm_rate: Rate = 0.1,
+    horizons_s: Sequence[Seconds] = (1, 2, 3, 4, 5),
+    confidence: Rate = CONFIDENCE,
     intervene: Kind = "alert",
-    jobs: int = 1,
+    jobs: Count = 1,
 ) -> Tuning:
     """Finds thresholds with a guaranteed false-alarm rate, as `forewarn tune` does.
 
@@ -374,7 +369,6 @@ def tune(
         intervene: The intervention at the thresholds.
         jobs: The number of processes.
     """
-    _check(runs=runs, seed=seed, jobs=jobs, horizons_s=horizons_s)
     wanted = _scenario(scenario, laws)
     with TemporaryDirectory() as made:
         folder = Path(made)
@@ -390,19 +384,20 @@ def tune(
     return Tuning(found, policy)
 
 
+@checked
 def measure(
     scenario: Path | str,
     *,
     model: AnyModel | None = None,
     policy: AnyPolicy | None = None,
-    laws: str | Sequence[str] = (),
-    runs: int | None = None,
-    seed: int | None = None,
-    thresholds: Sequence[float] = (),
+    laws: Laws = (),
+    runs: Count | None = None,
+    seed: Seed | None = None,
+    thresholds: Sequence[Annotated[float, Field(ge=0, le=1)]] = (),
     baselines: Sequence[str] = (),
     sweep: bool = False,
     guarded: bool = True,
-    jobs: int = 1,
+    jobs: Count = 1,
 ) -> Measurement:
     """Evaluates the warnings of a model on held-out runs, as `forewarn measure` does.
 
@@ -421,7 +416,6 @@ def measure(
         guarded: Whether to run the same seeds again with the guard intervening.
         jobs: The number of processes.
     """
-    _check(runs=runs, seed=seed, jobs=jobs, thresholds=thresholds, baselines=baselines)
     wanted, on = _scenario(scenario, laws), pool(jobs, None)
     files = shipped_with(wanted) if model is None else None
     if model is None and files is None:
@@ -446,13 +440,14 @@ def measure(
         return measured(wish, on, folder)
 
 
+@checked
 def risks(
     trace: Path | str | Trace,
     *,
     model: AnyModel,
     policy: AnyPolicy | None = None,
-    horizon_s: float | None = None,
-    laws: str | Sequence[str] = (),
+    horizon_s: Seconds | None = None,
+    laws: Laws = (),
 ) -> Risks:
     """Computes the risk of each law at each frame of a trace, as a guard would.
 
@@ -465,7 +460,6 @@ def risks(
             policy's.
         laws: Laws to watch, by name or formula; by default, the model's.
     """
-    _check(horizon_s=horizon_s)
     read = trace if isinstance(trace, Trace) else next(read_traces(trace))
     chosen = Policy() if policy is None else _policy(policy)
     if horizon_s is not None and horizon_s != chosen.horizon_s:

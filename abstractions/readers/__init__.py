@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidTrace
 from forewarn.abstractions.files import first_line
 from forewarn.abstractions.places import place
@@ -16,6 +17,7 @@ from forewarn.abstractions.trace import Trace
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
+@checked
 def read_trace(
     path: Path | str,
     vocabulary: Vocabulary | None = None,

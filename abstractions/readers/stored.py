@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.dataset.reading import part_of
 from forewarn.abstractions.dataset.tables import RunTable, run_table
@@ -231,6 +232,7 @@ def stored_runs(paths: Iterable[Path]) -> list[Stored]:
     return list(found.values())
 
 
+@checked
 def read_traces(
     path: Path | str, vocabulary: Vocabulary | None = None
 ) -> Iterator[Trace]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import (
     InvalidExpression,
     InvalidInput,
@@ -52,6 +53,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\((?P<arguments>[^()]*)\)")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The signals, object predicates and aliases of a domain.
@@ -223,6 +225,7 @@ class _VocabularyFile(Strict):
     aliases: dict[str, _AliasFile] = {}
 
 
+@checked
 def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
     """Loads a built-in vocabulary by name, or a vocabulary from a YAML file."""
     if name_or_path in SHIPPED:

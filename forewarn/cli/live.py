@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli.command import OnlyFlag
 
 if TYPE_CHECKING:
@@ -40,9 +41,15 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
             click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
             click.echo(f"A layout to import there: {layout()}", err=True)
             yield [maker]
-        case _:
+        case "web":
             with _page() as page:
                 yield [page]
+        case _:
+            raise InvalidInput(
+                f"there is no live view {live!r:.80}",
+                source="watched_live",
+                mend="give 'line', 'web', 'foxglove' or None",
+            )
 
 
 def show_drift(audience: Iterable[Callable[[], Listener]], drift: Drift | None) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import Chain
@@ -66,6 +67,7 @@ class Counts:
         return cls(indptr.astype(np.int64), table[:, 0].copy(), table[:, 1].copy())
 
 
+@checked
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """A chain with the counts, smoothing and training facts from which it was learned.
@@ -153,6 +155,7 @@ def smoothed_chain(
     return Chain.from_rows(states, rows, **facts), tuple(unvisited)
 
 
+@checked
 def load_models(path: Path | str) -> tuple[Model, ...]:
     """Reads a file that contains one model or chain in any supported format, or several
     models, each for its own laws.
@@ -162,6 +165,7 @@ def load_models(path: Path | str) -> tuple[Model, ...]:
     return read_models(Path(path))
 
 
+@checked
 def load_model(path: Path | str) -> Model:
     """Reads a model or chain in any supported format, detected by its content."""
     models = load_models(path)

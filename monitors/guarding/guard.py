@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from forewarn.abstractions.errors import ForewarnError, InvalidModel, expect, said
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import band_of
 from forewarn.monitors.guarding.calling import Calling, Held
@@ -63,6 +64,7 @@ UNTOLD = CANNOT_JUDGE + "a listener failed: "
 """The beginning of the reason for a fallback after a listener failed."""
 
 
+@checked
 class Guard:
     """Reviews the frames of one episode after another.
 
@@ -90,8 +92,6 @@ class Guard:
         listeners: Sequence[Listener] = (),
         judges: Sequence[Judge] = (),
     ) -> None:
-        expect(watch, Watch, "watch", "make it with load_watch(model, horizon_s=3)")
-        expect(policy, Policy, "policy", "load the file with load_policy")
         self.judges = tuple(judges)
         self.watch = watch
         self.policy = policy

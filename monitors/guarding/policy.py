@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, to_json, validated
@@ -47,6 +48,7 @@ class InvalidPolicy(InvalidInput):
     """A policy file that breaks its schema or contradicts itself."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Step:
     """One intervention and the risk at which it begins.
@@ -96,6 +98,7 @@ class Step:
             )
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Determines which intervention a guard begins at which risk. The fields are named
@@ -270,6 +273,7 @@ class Policy:
         return content
 
     @classmethod
+    @checked
     def from_dict(cls, content: object, source: str) -> Policy:
         """Creates a policy from the content of a file."""
         file = validated(_PolicyFile, content, source, InvalidPolicy)
@@ -422,6 +426,7 @@ def write_policy(path: Path, policy: Policy) -> None:
         )  # fmt: skip
 
 
+@checked
 def load_policy(path: Path | str) -> Policy:
     """Reads a policy from its YAML file."""
     path = Path(path)

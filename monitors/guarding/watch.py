@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge, expect
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
@@ -41,6 +40,7 @@ States = tuple[int | None, ...]
 """For each model, the state of its chain; None for a state outside the chain."""
 
 
+@checked
 class Watch:
     """Tracks the states of one or more models and of all their laws, frame by frame.
 
@@ -204,6 +204,7 @@ than a few seconds to compile and to solve.
 """
 
 
+@checked
 def load_watch(
     model: Model | Sequence[Model],
     *,
@@ -224,10 +225,7 @@ def load_watch(
             apply.
         source: The models' file, for error messages.
     """
-    given: Any = model  # anything, if the caller confuses the arguments
-    models = (given,) if isinstance(given, Model | str | Path) else tuple(given)
-    for each in models:
-        expect(each, Model, "model", "load the file with load_model")
+    models = (model,) if isinstance(model, Model) else tuple(model)
     asked = _Asked(
         models,
         horizon_s,

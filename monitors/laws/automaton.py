@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidExpression, TooLarge, expect
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.domain import (
     combinations,
     components,
@@ -139,6 +140,7 @@ class Automaton:
         return n - 2
 
 
+@checked
 def compile_law(
     formula: Formula,
     period_s: float | None = None,
@@ -160,7 +162,6 @@ def compile_law(
         TooLarge: The automaton is too large; the message names a clock that would fit,
             if any.
     """
-    expect(formula, Expression, "formula", "parse the text with parse_formula")
     if letters is not None:
         letters = sorted(set(letters))
     normal = normalise(formula, period_s)

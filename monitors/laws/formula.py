@@ -10,15 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn
+from typing import ClassVar, Literal, NoReturn
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidExpression, near_miss
 from forewarn.abstractions.expression.parser import ExpressionParser
 from forewarn.abstractions.expression.terms import Token
 from forewarn.abstractions.expression.tree import OF_TEXT, Expression, within
-
-if TYPE_CHECKING:
-    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 Formula = Expression
 TimeUnit = Literal["s", "ms", "min", "steps"]
@@ -168,6 +167,7 @@ _ELSEWHERE = {
 """Operators of other languages, and how to express them here."""
 
 
+@checked
 def parse_formula(
     text: str,
     vocabulary: Vocabulary | None = None,

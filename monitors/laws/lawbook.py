@@ -15,6 +15,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, near_miss
 from forewarn.abstractions.expression.domain import read_by
 from forewarn.abstractions.expression.parser import parse_expression
@@ -40,6 +41,7 @@ class InvalidLaw(InvalidInput):
     """A law file that is malformed, or a law that is not in the book."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Law:
     """A law, ready to be compiled.
@@ -137,6 +139,7 @@ def law_book(edition: Edition = "probguard", path: Path | None = None) -> LawBoo
     return _shipped(edition) if path is None else _load(path, edition)
 
 
+@checked
 def find_laws(
     name_or_formula: str,
     book: LawBook | None = None,

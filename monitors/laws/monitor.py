@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.encoding import Reader, compile_states, past_of
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
@@ -73,6 +74,7 @@ def verdicts_of(automaton: Automaton) -> list[Verdict]:
     return verdicts
 
 
+@checked
 class Monitor:
     """Monitors one law on a stream of frames.
 

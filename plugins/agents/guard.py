@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, expect
+from forewarn.abstractions.arguments import checked, expect
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.monitors.guarding.decision import (
     RANK,
@@ -190,6 +191,7 @@ def _laws_over_calls(guarding: Guarding) -> list[Law]:
 SOURCE = Source("agent")
 
 
+@checked
 class AgentGuard(Turns, Closing):
     """Decides whether each tool call may run.
 
@@ -240,6 +242,7 @@ class AgentGuard(Turns, Closing):
         self.reset()
 
     @classmethod
+    @checked
     def load(
         cls,
         model: Path | str,
@@ -284,6 +287,7 @@ class AgentGuard(Turns, Closing):
         )
 
     @classmethod
+    @checked
     def by_laws(
         cls,
         laws: str | Sequence[str],
@@ -317,7 +321,6 @@ class AgentGuard(Turns, Closing):
         if not laws and not judges:
             mend = "give at least one law, or judges=[read_judge(file)]"
             raise InvalidInput("the guard has no law", source="laws", mend=mend)
-        expect(policy, Policy, "policy", "load the file with forewarn.load_policy")
         found = laws_of(laws or [UNNAMED] * bool(judges))
         guarding = Guarding(
             [model_of_laws(found)],
@@ -325,7 +328,7 @@ class AgentGuard(Turns, Closing):
             "the laws",
             laws=[law.reference for law in found],
             judges=lambda: judges,
-            record=None if record is None else Path(record),
+            record=Path(record) if isinstance(record, str) else record,
             **settings,
         )
         return cls._over_calls(guarding, found, action_of, halt)
@@ -357,6 +360,7 @@ class AgentGuard(Turns, Closing):
             action_of=action_of, halt=halt, trajectory=trajectory,
         )  # fmt: skip
 
+    @checked
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
         """Checks that laws and rules match the agent's tools and their arguments.
 
@@ -364,10 +368,6 @@ class AgentGuard(Turns, Closing):
             InvalidInput: A law uses an argument that no tool has, or a rule or guard
                 program applies to calls that no tool accepts.
         """
-        mend = "map the name of each tool to the names of its arguments"
-        expect(tools, Mapping, "tools", mend)
-        for name, arguments in tools.items():
-            expect(arguments, Collection, f"tools: {name}", mend)
         if self._trajectory is not None:
             self._trajectory.check(tools)
         self.check_rules(tools)
@@ -438,6 +438,7 @@ class AgentGuard(Turns, Closing):
             except Exception as error:
                 return self._fault(error)
 
+    @checked
     def answered(self, question: Question, answer: Answer) -> Verdict:
         """Returns whether the tool may run, given a person's answer.
 
@@ -457,6 +458,7 @@ class AgentGuard(Turns, Closing):
             except Exception as error:
                 return self._fault(error)
 
+    @checked
     def after(
         self,
         failed: bool | None = False,

@@ -10,11 +10,13 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, expect
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.plugins.contracts import Actuator, Scenic
@@ -39,6 +41,7 @@ Observation = TypeVar("Observation")
 Act = TypeVar("Act")
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Equipment:
     """The guard of an agent, with the signals and the actuator.
@@ -54,7 +57,7 @@ class Equipment:
     guarding: Guarding
     signals: Shown
     actuator: Actuator
-    period_s: float
+    period_s: Annotated[float, Field(gt=0)]
 
 
 class ReviewedAgent:
@@ -65,26 +68,15 @@ class ReviewedAgent:
         name: The name of the agent if there are several; their records share a folder.
     """
 
+    @checked
     def __init__(self, equipment: Equipment, name: str = "") -> None:
-        mend = "put guarding, signals, actuator and period_s in an Equipment"
-        expect(equipment, Equipment, "equipment", mend)
         guarding = equipment.guarding
-        expect(guarding, Guarding, "guarding", "make it with Guarding.load(model)")
-        mend = "give an object, such as EnvActuator(stop, shown)"
-        expect(equipment.actuator, Actuator, "actuator", mend)
         for method, *names in (
             ("carry_out", "decision", "proposal", "frame"),
             ("fallback", "frame"),
             ("obeyed", "decision", "frame"),
         ):
             takes(getattr(equipment.actuator, method), "actuator", *names)
-        expect(equipment.period_s, (int, float), "period_s", "give seconds, as in 0.1")
-        if not equipment.period_s > 0:
-            raise InvalidInput(
-                f"the duration of a step is {equipment.period_s:g} s",
-                source="period_s",
-                mend="give a number above 0",
-            )
         if name and guarding.record is not None and not is_folder(guarding.record):
             raise InvalidInput(
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",
@@ -160,6 +152,7 @@ class ReviewedAgent:
         self.loop.close("the environment was closed")
 
 
+@checked
 class GuardedEnv(
     Closing, gymnasium.Wrapper[Observation, Act, Observation, Act],
     RecordConstructorArgs,
@@ -226,6 +219,7 @@ class GuardedEnv(
             ending.callback(self._watched.close)
 
 
+@checked
 class GuardedVectorEnv(Closing, VectorWrapper):
     """A vectorised environment in which each sub-environment has its own guard.
 

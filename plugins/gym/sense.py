@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from pydantic import field_validator
 
-from forewarn.abstractions.errors import InvalidInput, expect, near_miss, suggest
+from forewarn.abstractions.arguments import expect
+from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.serial import validated
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 from dataclasses import dataclass
-from typing import Literal, Protocol, TextIO
+from typing import Literal, Protocol, TextIO, runtime_checkable
 
 from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.files import parse_json
@@ -31,6 +31,7 @@ class Answer:
             )
 
 
+@runtime_checkable
 class Approver(Protocol):
     """Asks a person about a proposed action."""
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import (
     InvalidExpression,
     InvalidInput,
     InvalidModel,
-    expect,
 )
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
@@ -37,6 +37,7 @@ from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.loop.warrant import Warrant
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Guarding:
     """The configuration of a guard, from which guards and guarded loops are created.
@@ -75,6 +76,7 @@ class Guarding:
     warrant: Warrant | None = None
 
     @classmethod
+    @checked
     def load(
         cls, path: Path | str, policy: Policy | None = None, **rest: Any
     ) -> Guarding:
@@ -85,14 +87,10 @@ class Guarding:
             policy: The policy; by default, that of the folder.
             rest: Further arguments of the class.
         """
-        expect(path, (str, Path), "path", "give the file of the model")
-        if policy is not None:
-            expect(policy, Policy, "policy", "load the file with load_policy")
         path, own = guard_files(Path(path))
         if own is not None and policy is None:
             policy = load_policy(own)
-        if rest.get("record") is not None:
-            expect(rest["record"], (str, Path), "record", "give a file or folder")
+        if isinstance(rest.get("record"), str):
             rest["record"] = Path(rest["record"])
         for each in rest.get("listeners", ()):
             if not callable(each):
@@ -107,6 +105,7 @@ class Guarding:
 
     # -- loops ------------------------------------------------------------------------
 
+    @checked
     def open(
         self,
         source: Source,
@@ -172,6 +171,7 @@ class Guarding:
             return None
         return warrant
 
+    @checked
     def open_world(self, world: World) -> GuardedLoop:
         """Creates a guarded loop for a world, with the world's actions and foresight.
 
@@ -195,6 +195,7 @@ class Guarding:
 
     # -- guards -----------------------------------------------------------------------
 
+    @checked
     def guard(
         self,
         provides: Sequence[str] | None = None,
@@ -211,6 +212,7 @@ class Guarding:
             judges=self.judges(),
         )
 
+    @checked
     def watch(self, provides: Sequence[str] | None = None) -> Watch:
         """Loads the models, laws and risks for a source that provides these signals."""
         policy = self.policy

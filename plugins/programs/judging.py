@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
+from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
@@ -267,6 +268,7 @@ def judge_of(content: Mapping[str, Any]) -> ProgramJudge:
     return ProgramJudge(program_of(given, "the guard program"), handed)
 
 
+@checked
 def read_judge(
     path: Path | str,
     predicates: Sequence[Path | str] = (),

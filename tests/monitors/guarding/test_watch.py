@@ -449,7 +449,7 @@ def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
         ),
         ({}, -1.0, "the horizon is -1 s, but must be above zero"),
         ({}, 0.0, "the horizon is 0 s, but must be above zero"),
-        ({}, math.nan, "the horizon is nan s, but must be above zero"),
+        ({}, math.nan, "horizon_s: expected a number, found nan"),
         ({}, math.inf, "the horizon is inf s, but must be above zero"),
     ],
 )

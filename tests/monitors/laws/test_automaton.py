@@ -580,7 +580,7 @@ def test_too_many_steps_are_refused_without_a_clock() -> None:
         law("always (a -> eventually[0, 30 steps] b)", max_states=20)
 
 
-@pytest.mark.parametrize("period", [0, -0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("period", [0, -0.1, float("inf")])
 def test_a_clock_that_does_not_tick_is_refused(period: float) -> None:
     with pytest.raises(InvalidExpression, match="a clock period of"):
         law("always (a -> eventually[0, 2 s] b)", period_s=period)

@@ -1,0 +1,239 @@
+"""Checks the arguments of public functions against their annotations.
+
+A wrong argument is reported where it was given, instead of failing deep inside.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from functools import cache, wraps
+from itertools import islice
+from numbers import Integral, Real
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)  # fmt: skip
+
+from pydantic import TypeAdapter, ValidationError
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+Misfit = tuple[str, str, object]
+"""The place of a wrong value in the argument, what is expected there, and the value."""
+
+_MADE_BY = {
+    "AgentGuard": "make it with AgentGuard.load(model) or AgentGuard.by_laws(laws)",
+    "Expression": "parse the text with parse_formula",
+    "Guarding": "make it with Guarding.load(model)",
+    "Learned": "give the file of a model, or learn's result",
+    "Model": "load the file with load_model",
+    "Policy": "load the file with load_policy",
+    "Scenario": "load it with load_scenario",
+    "Vocabulary": "load it with load_vocabulary",
+    "Watch": "make it with load_watch(model, horizon_s=3)",
+}
+_WORDS: dict[Any, str] = {
+    str: "text", int: "a whole number", float: "a number", bool: "true or false",
+    Path: "a path", Mapping: "a mapping", dict: "a mapping", Callable: "a function",
+    "Expression": "a formula", "Learned": "learn's result", "Tuning": "tune's result",
+}  # fmt: skip
+_PLURAL = {str: "texts", int: "whole numbers", float: "numbers"}
+_LOOKED_AT = 1_000
+
+
+def checked(call: Called) -> Called:
+    """Decorator that checks the arguments of each call of a public function.
+
+    Applied to a class, it checks the arguments of the constructor. A call raises
+    `InvalidInput` if an argument does not match its annotation. The message names the
+    function, the argument, what is expected, and how to get it.
+    """
+    if not isinstance(call, type):
+        return cast(Called, _checking(call, call.__qualname__, call.__doc__))
+    check = _checking(vars(call)["__init__"], call.__name__, call.__doc__)
+    call.__init__ = check  # type: ignore[misc]
+    return call
+
+
+def _checking(call: Any, name: str, doc: str | None) -> Any:
+    signature = inspect.signature(call)
+    hints = cache(lambda: get_type_hints(call, include_extras=True))
+
+    @wraps(call)
+    def checking(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return call(*args, **kwargs)  # fails with Python's own message
+        for argument, value in given.items():
+            hint = hints().get(argument, Any)
+            kind = signature.parameters[argument].kind
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                continue
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                hint = tuple[hint, ...]  # type: ignore[valid-type]
+            if wrong := _misfit(value, hint, argument):
+                mend = _described(doc or "", argument) or f"see help({name})"
+                raise _error(name, wrong, hint, mend)
+        return call(*args, **kwargs)
+
+    return checking
+
+
+def expect(value: object, hint: Any, name: str, mend: str) -> None:
+    """Checks a value that a user's code returned or stored.
+
+    Args:
+        value: The value.
+        hint: The expected type, as in an annotation.
+        name: The name of the value, for the error message.
+        mend: What to give instead, if there is no usual way to make the value.
+
+    Raises:
+        InvalidInput: The value does not have the expected type.
+    """
+    if wrong := _misfit(value, hint, name):
+        raise _error("", wrong, hint, mend)
+
+
+def _error(source: str, wrong: Misfit, hint: Any, mend: str) -> InvalidInput:
+    place, wanted, found = wrong
+    problem = f"expected {wanted}, found {_found(found, hint):.80}"
+    mend = _mend(found, hint) or mend
+    return InvalidInput(problem, source=source, place=place, mend=mend)
+
+
+def _misfit(value: object, hint: Any, place: str) -> Misfit | None:
+    """How a value differs from its annotation; None if it does not."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        if wrong := _misfit(value, inside[0], place):
+            return wrong
+        try:
+            TypeAdapter(hint).validate_python(value)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"].removeprefix("Input should be ")
+            return place, f"a value {problem}", value
+        return None
+    if origin in (Union, types.UnionType):
+        found = [_misfit(value, kind, place) for kind in inside]
+        if not all(found):
+            return None
+        # A misfit deeper inside means that the value as a whole has the right type.
+        deeper = [wrong for wrong in found if wrong and wrong[0] != place]
+        return deeper[0] if deeper else (place, _words(hint), value)
+    if not _is_one(value, hint, origin):
+        return place, _words(hint), value
+    return next(_inside(value, origin, inside, place), None)
+
+
+def _is_one(value: object, hint: Any, origin: Any) -> bool:
+    kind = origin or hint
+    if kind is Literal:
+        return any(type(value) is type(one) and value == one for one in get_args(hint))
+    if kind is Callable or kind is type:
+        return callable(value)
+    if not isinstance(kind, type) or kind in (Any, object):
+        return True
+    if not getattr(kind, "_is_runtime_protocol", True):
+        return True  # a protocol that only type checkers check
+    if isinstance(value, type):
+        return False  # the class in place of an object
+    if kind in (int, float):
+        number = Integral if kind is int else Real
+        return (
+            isinstance(value, number)
+            and not isinstance(value, bool)
+            and not (isinstance(value, float) and math.isnan(value))
+        )
+    if origin is None or issubclass(kind, Mapping) or not issubclass(kind, Iterable):
+        return isinstance(value, kind)
+    needed = Sized if issubclass(kind, Sized) else Iterable
+    return isinstance(value, needed) and not isinstance(value, str | bytes | Mapping)
+
+
+def _inside(
+    value: Any, origin: Any, kinds: tuple[Any, ...], place: str
+) -> Iterator[Misfit]:
+    """Yields the misfits of a container's items; an iterator is not consumed."""
+    if isinstance(value, Mapping) and len(kinds) == 2:
+        pairs = islice(value.items(), _LOOKED_AT)
+        items = ((item, kinds[1], f"{place}[{key!r}]") for key, item in pairs)
+    elif isinstance(value, Sized) and isinstance(value, Iterable) and kinds:
+        several = islice(value, _LOOKED_AT)
+        items = ((item, kinds[0], f"{place}[{n}]") for n, item in enumerate(several))
+        if origin is tuple and kinds[-1] is not ...:
+            return  # a tuple of different kinds
+    else:
+        return
+    for item, kind, where in items:
+        if wrong := _misfit(item, kind, where):
+            yield wrong
+
+
+def _words(hint: Any) -> str:
+    """The type in words, as in `a list of text`."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _words(inside[0])
+    if origin in (Union, types.UnionType):
+        kinds = [kind for kind in inside if kind is not types.NoneType]
+        return " or ".join(dict.fromkeys(map(_words, kinds)))
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inside))}"
+    if isinstance(origin, type) and origin not in _WORDS:
+        item = inside[0] if inside else None
+        item = get_args(item)[0] if get_origin(item) is Annotated else item
+        return f"a list of {_PLURAL[item]}" if item in _PLURAL else "a list"
+    kind = origin or hint
+    name = getattr(kind, "__name__", str(kind))
+    return _WORDS.get(kind) or _WORDS.get(name) or _with_an(name)
+
+
+def _found(value: object, hint: Any) -> str:
+    """A wrong value in words: the value itself, or what kind of object it is."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None:
+        return "nothing"
+    if isinstance(value, str | int | float | list | tuple | dict):
+        return repr(value)
+    lacks = [each for each in dir(hint) if each[0] != "_" and not hasattr(value, each)]
+    without = getattr(hint, "_is_protocol", False) and f" without {', '.join(lacks)}"
+    return _with_an(type(value).__name__) + (without or "")
+
+
+def _with_an(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _mend(found: object, hint: Any) -> str:
+    """How to get a value of the expected type, if there is a usual way."""
+    kinds = [hint]
+    for kind in kinds:
+        kinds.extend(get_args(kind))
+        if isinstance(found, str) and get_origin(kind) is Literal:
+            return near_miss(found, map(str, get_args(kind)))
+    names = [getattr(kind, "__name__", "") for kind in kinds]
+    made = [_MADE_BY[name] for name in names if name in _MADE_BY]
+    return made[0] if made else ""
+
+
+def _described(doc: str, argument: str) -> str:
+    """The docstring's description of an argument, up to the first semicolon."""
+    entry = rf"^ +\*{{0,2}}{argument}: (.*?)(?=[.;:]\s|\.?\Z|\n\s*\n|\n +\w+: )"
+    found = re.search(entry, doc, re.MULTILINE | re.DOTALL)
+    return f"{argument}: {' '.join(found[1].split())}" if found else ""

@@ -55,6 +55,16 @@ class Seen(dict[str, Value]):
     """The signals of a frame together with the observation, which a policy needs."""
 
     observation: Any = None
+    is_first_without_info = False
+
+    def __missing__(self, name: str) -> Value:
+        if self.is_first_without_info:
+            raise InvalidInput(
+                f"{name} is missing, because the info is empty after reset",
+                source=f"signals: {name}",
+                mend="return it in the info of reset too, or read it from observation",
+            )
+        raise KeyError(name)
 
 
 class EnvWorld(SteppedWorld):
@@ -162,7 +172,7 @@ class EnvWorld(SteppedWorld):
     def values(self) -> Seen:
         observation, info = self._last
         values = Seen(self._senses.values(observation, info))
-        values.observation = observation
+        values.observation, values.is_first_without_info = observation, self._check
         return values
 
     @property

@@ -375,3 +375,40 @@ def test_a_registered_environment_renders_pictures() -> None:
         options={"render_mode": None},
     )  # fmt: skip
     assert not plain.renders and not car().renders
+
+
+NO_INFO = """
+import gymnasium
+import numpy
+
+
+class E(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-10, 10, (1,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        return numpy.zeros(1), {}
+
+    def step(self, action):
+        return numpy.zeros(1), 0.0, False, False, {"speed": 3.0}
+
+
+def policy(observation):
+    return [0.5]
+"""
+
+
+def test_signal_that_is_missing_from_an_empty_info_is_named_with_the_cause(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text(NO_INFO)
+    text = SCENARIO.format(signals="{speed: info.speed}")
+    text = text.replace("forewarn.plugins.gym.bridge:Car", "$here/mine.py:E")
+    (tmp_path / "mine.yaml").write_text(text)
+    command = ["collect", tmp_path / "mine.yaml", "--episodes", "1", "--out", tmp_path]
+    done = CliRunner().invoke(main, [str(each) for each in command])
+    assert done.exit_code == 2
+    assert (
+        "signals: speed: speed is missing, because the info is empty after reset "
+        "(return it in the info of reset too, or read it from observation)"
+    ) in done.stderr

@@ -341,6 +341,7 @@ class Abstraction:
     def _columns(self) -> ColumnReader:
         return ColumnReader(self.past, self.scores)
 
+    @checked
     def encode_arrays(
         self,
         columns: Mapping[str, NDArray[Any]],
@@ -362,6 +363,7 @@ class Abstraction:
 
     # -- states -------------------------------------------------------------------
 
+    @checked
     def state_name(self, bits: int) -> str:
         """The name of a state: one character per predicate, in order."""
         return format(bits, f"0{len(self.predicates)}b")[::-1]

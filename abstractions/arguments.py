@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from functools import cache, wraps
 from itertools import islice
 from numbers import Integral, Real
@@ -25,8 +34,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )  # fmt: skip
-
-from pydantic import TypeAdapter, ValidationError
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 
@@ -51,7 +58,12 @@ _WORDS: dict[Any, str] = {
     "Expression": "a formula", "Learned": "learn's result", "Tuning": "tune's result",
 }  # fmt: skip
 _PLURAL = {str: "texts", int: "whole numbers", float: "numbers"}
+_SERIES = (Sequence, Collection, Iterable, list, tuple, set, frozenset)
 _LOOKED_AT = 1_000
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "gt": ("above", operator.gt), "ge": ("of at least", operator.ge),
+    "lt": ("below", operator.lt), "le": ("of at most", operator.le),
+}  # fmt: skip
 
 
 def checked(call: Called) -> Called:
@@ -122,11 +134,11 @@ def _misfit(value: object, hint: Any, place: str) -> Misfit | None:
     if origin is Annotated:
         if wrong := _misfit(value, inside[0], place):
             return wrong
-        try:
-            TypeAdapter(hint).validate_python(value)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Input should be ")
-            return place, f"a value {problem}", value
+        given = [each for one in inside[1:] for each in getattr(one, "metadata", [one])]
+        for key, (words, holds) in _BOUNDS.items():
+            for limit in (getattr(each, key, None) for each in given):
+                if limit is not None and value is not None and not holds(value, limit):
+                    return place, f"{_words(inside[0])} {words} {limit:g}", value
         return None
     if origin in (Union, types.UnionType):
         found = [_misfit(value, kind, place) for kind in inside]
@@ -159,9 +171,9 @@ def _is_one(value: object, hint: Any, origin: Any) -> bool:
             and not isinstance(value, bool)
             and not (isinstance(value, float) and math.isnan(value))
         )
-    if origin is None or issubclass(kind, Mapping) or not issubclass(kind, Iterable):
+    if origin not in _SERIES:
         return isinstance(value, kind)
-    needed = Sized if issubclass(kind, Sized) else Iterable
+    needed = Collection if issubclass(kind, Collection) else Iterable
     return isinstance(value, needed) and not isinstance(value, str | bytes | Mapping)
 
 
@@ -172,7 +184,7 @@ def _inside(
     if isinstance(value, Mapping) and len(kinds) == 2:
         pairs = islice(value.items(), _LOOKED_AT)
         items = ((item, kinds[1], f"{place}[{key!r}]") for key, item in pairs)
-    elif isinstance(value, Sized) and isinstance(value, Iterable) and kinds:
+    elif origin in _SERIES and isinstance(value, Collection):
         several = islice(value, _LOOKED_AT)
         items = ((item, kinds[0], f"{place}[{n}]") for n, item in enumerate(several))
         if origin is tuple and kinds[-1] is not ...:
@@ -234,6 +246,6 @@ def _mend(found: object, hint: Any) -> str:
 
 def _described(doc: str, argument: str) -> str:
     """The docstring's description of an argument, up to the first semicolon."""
-    entry = rf"^ +\*{{0,2}}{argument}: (.*?)(?=[.;:]\s|\.?\Z|\n\s*\n|\n +\w+: )"
+    entry = rf"^ +\*{{0,2}}{argument}: (.*?)(?=[.;]\s|\.?\Z|\n\s*\n|\n +\w+: )"
     found = re.search(entry, doc, re.MULTILINE | re.DOTALL)
     return f"{argument}: {' '.join(found[1].split())}" if found else ""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Annotated, Any, TypeGuard
+
+from annotated_types import Ge
 
 from forewarn.abstractions.arguments import checked
 
@@ -53,6 +55,6 @@ class Source:
     name: str
     vocabulary: str = ""
     provides: tuple[str, ...] = ()
-    period_s: float = 0.0
+    period_s: Annotated[float, Ge(0)] = 0.0
     embedded: bool = True
     fixed: bool = False

@@ -50,6 +50,14 @@ class Argument:
     required: bool = False
     unit: str = ""
 
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise InvalidInput(
+                f"the minimum {self.low:g} is above the maximum {self.high:g}",
+                source="Argument",
+                mend="write number(low, high)",
+            )
+
     def lack(self, value: object) -> str:
         """Returns the reason why a value is invalid; empty if it is valid."""
         if value is None:

@@ -7,13 +7,15 @@ table and a plot (see `Plotted`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import Field
 
@@ -237,6 +239,38 @@ def _by_law(
     return list(found.items())
 
 
+Study = TypeVar("Study", bound=Callable[..., Any])
+
+
+def _in_python(study: Study) -> Study:
+    """Names parameters instead of the command's options in messages of errors."""
+
+    @wraps(study)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return study(*args, **kwargs)
+        except InvalidInput as error:
+            source, place, problem, mend = (
+                _OPTION.sub(
+                    lambda found: f"`{_PARAMETER.get(found[1], found[1])}`", each
+                )
+                for each in (error.source, error.place, error.problem, error.mend)
+            )
+            raise type(error)(problem, source=source, place=place, mend=mend) from error
+
+    return cast(Study, told)
+
+
+def _named_in(option: re.Match[str]) -> str:
+    return f"`{_PARAMETER.get(option[1], option[1])}`"
+
+
+_OPTION = re.compile(r"--([a-z]+)")
+_PARAMETER = {
+    "law": "laws", "episodes": "runs", "horizon": "horizon_s",
+    "horizons": "horizons_s", "threshold": "thresholds", "baseline": "baselines",
+}  # fmt: skip
+
 AnyModel = Path | str | Learned | Model
 AnyPolicy = Path | str | Policy | Tuning
 Laws = str | Sequence[str]
@@ -272,6 +306,7 @@ def _scenario(name: Path | str, laws: Laws) -> Scenario:
 
 
 @checked
+@_in_python
 def learn(
     traces: Path | str | Sequence[Path | str] | None = None,
     *,
@@ -297,7 +332,7 @@ def learn(
         jobs: The number of processes.
         episodes: The former name of `runs`.
     """
-    if traces is None and scenario is None:
+    if traces == [] or (traces is None and scenario is None):
         raise InvalidInput(
             "there are no runs to learn from", mend="give traces=… or scenario=…"
         )
@@ -338,6 +373,7 @@ def learn(
 
 
 @checked
+@_in_python
 def tune(
     scenario: Path | str,
     *,
@@ -385,6 +421,7 @@ def tune(
 
 
 @checked
+@_in_python
 def measure(
     scenario: Path | str,
     *,
@@ -441,6 +478,7 @@ def measure(
 
 
 @checked
+@_in_python
 def risks(
     trace: Path | str | Trace,
     *,

@@ -304,6 +304,7 @@ class Judgement:
     action: Action | None = None
 
 
+@runtime_checkable
 class Judge(Protocol):
     """A set of rules or a guard program that judges the frames of each episode."""
 

@@ -130,6 +130,7 @@ class Guard:
         self.counts: dict[str, int] = {}
         self.reset(listeners)
 
+    @checked
     def reset(self, listeners: Sequence[Listener] | None = None) -> None:
         """Begins a new run: the state is unknown, and nothing passes yet.
 
@@ -147,6 +148,7 @@ class Guard:
         self._decided_s = math.nan
         self._calling.reset()
 
+    @checked
     def revoke(self, why: str) -> None:
         """Revokes the guard's certificate for this reason; an empty reason reinstates
         it.

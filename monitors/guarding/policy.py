@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import Field
 
 from forewarn.abstractions.arguments import checked
@@ -63,7 +64,7 @@ class Step:
     """
 
     kind: Kind
-    threshold: float
+    threshold: Annotated[float, Ge(0), Le(1)]
     inclusive: bool = True
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
@@ -151,7 +152,7 @@ class Policy:
             ANY_LAW: (Step("alert", 0.3), Step("slow", 0.5), Step("stop", 0.8))
         }
     )
-    horizon_s: float = 3.0
+    horizon_s: Annotated[float, Gt(0)] = 3.0
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     promises: Mapping[str, Promise] = field(default_factory=dict)
     ordinary: Mapping[str, Ordinary] = field(default_factory=dict)
@@ -159,23 +160,23 @@ class Policy:
     if_acted: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
     when: When = "after"
     judge_by: JudgeBy = "point"
-    delta: float = 0.05
-    hysteresis: float = 0.05
-    hold_s: float = 10.0
+    delta: Annotated[float, Gt(0), Lt(1)] = 0.05
+    hysteresis: Annotated[float, Ge(0), Lt(1)] = 0.05
+    hold_s: Annotated[float, Ge(0)] = 10.0
     unknown_state: UnknownState = "widen"
     after_violation: AfterViolation = "re-arm"
     revoked: Revoked = "alert"
     escalation: tuple[Kind, ...] = ("reflect", "slow", "stop", "cut")
-    max_reflections: int = 3
+    max_reflections: Annotated[int, Ge(0)] = 3
     fallback: Kind = "stop"
-    max_age_s: float = 0.5
-    frozen_after_s: float | None = None
+    max_age_s: Annotated[float, Gt(0)] = 0.5
+    frozen_after_s: Annotated[float, Gt(0)] | None = None
     deadline_s: Mapping[Stage, float] = field(
         default_factory=lambda: dict.fromkeys(STAGES, STAGE_DEADLINE_S)
     )
-    ack_s: float = 2.0
-    lease_s: float = 0.5
-    slow_cap_kmh: float = 15.0
+    ack_s: Annotated[float, Gt(0)] = 2.0
+    lease_s: Annotated[float, Gt(0)] = 0.5
+    slow_cap_kmh: Annotated[float, Ge(0)] = 15.0
     shadow: bool = False
 
     def __post_init__(self) -> None:

@@ -226,6 +226,8 @@ def load_watch(
         source: The models' file, for error messages.
     """
     models = (model,) if isinstance(model, Model) else tuple(model)
+    if not models:
+        raise InvalidInput("there is no model", source="load_watch: model")
     asked = _Asked(
         models,
         horizon_s,

@@ -429,8 +429,10 @@ class AgentGuard(Turns, Closing):
             if self.stopped:
                 return Verdict(False, STOPPED, stopped=True)
             try:
+                expect(tool, str, "tool", "give the name of the tool")
                 mend = "parse the text of the model first, with json.loads"
                 expect(arguments, Mapping, "arguments", mend)
+                expect(request, str, "request", "give the user's text, or leave it out")
                 self._request = request[:LONGEST_REQUEST]
                 if self._trajectory is not None:
                     self._trajectory.asked(self._request)

@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import forewarn
+import forewarn.plugins
 from forewarn import InvalidInput
 
 FRONTS = ("forewarn", "forewarn.plugins")
@@ -140,11 +141,11 @@ def test_argument_of_a_wrong_type_is_named(
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a negative number of runs": (
         lambda: forewarn.learn(scenario="tiny-road", runs=-5),
-        "learn: runs: expected a value greater than or equal to 1, found -5",
+        "learn: runs: expected a whole number of at least 1, found -5",
     ),
     "a rate above 1": (
         lambda: forewarn.tune("tiny-road", model="m.json", false_alarm_rate=10),
-        "tune: false_alarm_rate: expected a value less than 1, found 10",
+        "tune: false_alarm_rate: expected a number below 1, found 10",
     ),
     "not a number": (
         lambda: forewarn.risks("t", model="m.json", horizon_s=float("nan")),
@@ -165,6 +166,22 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a switch for a number": (
         lambda: forewarn.tune("tiny-road", model="m.json", jobs=True),
         "tune: jobs: expected a whole number, found True",
+    ),
+    "a duration below 0": (
+        lambda: forewarn.Policy(hold_s=-1),
+        "Policy: hold_s: expected a number of at least 0, found -1",
+    ),
+    "a minimum above the maximum": (
+        lambda: forewarn.plugins.number(5, 1),
+        "the minimum 5 is above the maximum 1",
+    ),
+    "an option of the command": (
+        lambda: forewarn.measure("tiny-road", laws="no_law", runs=1),
+        "`laws`: the law book has no law 'no_law'",
+    ),
+    "no model": (
+        lambda: forewarn.load_watch([], horizon_s=1),
+        "load_watch: model: there is no model",
     ),
     "a live view that does not exist": (
         lambda: forewarn.watched_live("lime").__enter__(),

@@ -17,7 +17,6 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
-    Sized,
 )
 from functools import cache, wraps
 from itertools import islice

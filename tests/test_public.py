@@ -47,7 +47,7 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
-def test_what_is_shown_is_public(path: Path) -> None:
+def test_shown_names_are_public(path: Path) -> None:
     hidden = [
         f"{module}.{name}"
         for module, name in imported(path)
@@ -57,7 +57,7 @@ def test_what_is_shown_is_public(path: Path) -> None:
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_what_is_public_is_there_and_is_shown(front: str) -> None:
+def test_public_names_exist_and_are_shown(front: str) -> None:
     package = import_module(front)
     text = "\n".join(path.read_text(encoding="utf-8") for path in [*PAGES, *EXAMPLES])
     for name in package.__all__:

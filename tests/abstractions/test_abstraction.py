@@ -331,7 +331,7 @@ def test_equal_texts_are_found_however_written(bounds: list[float], truth: str) 
         from_expressions(texts)
 
 
-def test_a_predicate_may_be_told_of_an_earlier_moment() -> None:
+def test_predicate_with_a_lag_reads_an_earlier_frame() -> None:
     content = {
         "format": "forewarn.abstraction/1",
         "name": "then and now",

@@ -63,7 +63,7 @@ def test_an_embedded_vocabulary_means_the_same(folder: Path) -> None:
     assert again.predicates["is_in"].arities == (2,)
 
 
-def test_an_abstraction_stands_by_itself(folder: Path) -> None:
+def test_embedded_abstraction_needs_no_other_file(folder: Path) -> None:
     abstraction = load_abstraction(folder / "A.yaml")
     for file in folder.iterdir():
         file.unlink()

@@ -62,7 +62,7 @@ def test_tables_and_tests_agree(texts: list[str], frame: dict[str, Any]) -> None
         ("fast", "a signal has the wrong type"),
     ],
 )
-def test_what_is_wrong_is_said_however_it_was_found(
+def test_wrong_value_is_reported_by_every_encoder(
     count: int, x: Any, said: str
 ) -> None:
     texts = ("x < 3", "y >= 0.5", "y < 9")[:count]

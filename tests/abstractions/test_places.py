@@ -39,13 +39,13 @@ def test_an_address_is_a_path_that_says_where_it_is() -> None:
     assert place(path) is path and path != place("gs://runs/s3/a b?.parquet")
 
 
-def test_what_is_on_a_disk_stays_a_path(tmp_path: Path) -> None:
+def test_local_path_stays_a_path(tmp_path: Path) -> None:
     for text in (str(tmp_path), f"file://{tmp_path}"):
         assert place(text) == tmp_path and type(place(text)) is type(tmp_path)
     assert place("file:///with%20space") == Path("/with space")
 
 
-def test_what_is_written_is_read_and_listed(shelf: Path) -> None:
+def test_written_file_is_read_and_listed(shelf: Path) -> None:
     with atomic_text(shelf / "b.txt") as out:
         out.write("two\n")
     with atomic_text(shelf / "a.txt.gz") as out:
@@ -79,7 +79,7 @@ def test_limits_hold_for_objects_too(shelf: Path) -> None:
         read_bytes(shelf / "large", 99)
 
 
-def test_what_is_not_there_is_said_in_one_line(shelf: Path) -> None:
+def test_missing_place_is_reported_in_one_line(shelf: Path) -> None:
     with atomic_bytes(shelf / "runs.json") as raw:
         raw.write(b"{}")
     with pytest.raises(InvalidInput) as refused:
@@ -104,7 +104,7 @@ def test_credentials_stay_out_of_addresses() -> None:
     assert "hush" not in str(refused.value) and "environment" in str(refused.value)
 
 
-def test_what_nobody_knows_is_refused() -> None:
+def test_unknown_place_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="nowhere is not a supported storage scheme"):
         read_bytes(place("nowhere://runs/a"))
 

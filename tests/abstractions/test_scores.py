@@ -44,7 +44,7 @@ def scored(**more: Any) -> Abstraction:
     return Abstraction.from_dict({**content, **more}, "scored.yaml")
 
 
-def test_what_is_printed_is_read_again_and_means_the_same() -> None:
+def test_printed_score_reads_back_with_the_same_meaning() -> None:
     node = parse_score(DANGER, DRIVING)
     assert parse_score(repr(node), DRIVING) == node
     found = scored()
@@ -128,7 +128,7 @@ def test_a_score_is_what_its_curves_add_up_to() -> None:
         ("speed", "has a unit, but a plain number is needed"),
     ],
 )
-def test_what_is_no_score_is_refused(text: str, said: str) -> None:
+def test_malformed_score_is_rejected(text: str, said: str) -> None:
     with pytest.raises(InvalidExpression, match=said):
         parse_score(text, DRIVING)
 

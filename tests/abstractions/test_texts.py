@@ -62,7 +62,7 @@ def test_a_pattern_made_for_backtracking_takes_no_longer_than_any() -> None:
         ("(" * 300, "unclosed group"),
     ],
 )
-def test_what_is_no_plain_pattern_is_rejected(text: str, problem: str) -> None:
+def test_unsupported_pattern_is_rejected(text: str, problem: str) -> None:
     with pytest.raises(InvalidExpression, match=problem):
         Pattern(text)
 

@@ -339,7 +339,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 
 @given(trace=traces(), packed=st.booleans())
-def test_what_is_written_reads_back(
+def test_written_trace_reads_back(
     tmp_path_factory: pytest.TempPathFactory, trace: Trace, packed: bool
 ) -> None:
     path = tmp_path_factory.mktemp("t") / ("t.jsonl.gz" if packed else "t.jsonl")
@@ -712,7 +712,7 @@ def test_an_error_says_what_mends_it(
         ]
     ),
 )
-def test_what_is_read_by_columns_is_what_is_read_by_frames(
+def test_columns_and_frames_read_the_same_values(
     tmp_path_factory: pytest.TempPathFactory, trace: Trace, names: set[str], said: str
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "t.jsonl"

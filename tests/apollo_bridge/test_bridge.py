@@ -324,7 +324,7 @@ def test_addresses(address: str, place: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:9090", "udp://a:1", "tcp://", "tcp://a:b", "tcp://a:70000"]
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a valid address of cyber_bridge"):
         ApolloWorld(bridge=address, map="maps")
 

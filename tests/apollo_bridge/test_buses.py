@@ -192,7 +192,7 @@ def test_a_bridge_that_dies_and_comes_back(cyber: FakeCyber) -> None:
             assert eventually(there)
 
 
-def test_nobody_is_there_at_first(cyber: FakeCyber) -> None:
+def test_bus_connects_although_the_bridge_starts_later(cyber: FakeCyber) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with closing(TcpBus("127.0.0.1", port)) as bus:
@@ -284,7 +284,7 @@ def test_only_the_newest_of_a_burst_is_looked_at(
         assert bus.health.skipped > 100
 
 
-def test_who_writes_never_waits_for_a_bridge_that_does_not_read(
+def test_writer_never_waits_for_a_bridge_that_does_not_read(
     cyber: FakeCyber,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:

@@ -188,7 +188,7 @@ class TestStop:
         setting.go_on(10.0, None)
         assert setting.actions.count(5) == 3
 
-    def test_what_is_not_ours_is_not_released(self) -> None:
+    def test_commands_of_others_are_not_released(self) -> None:
         setting = Setting(())
         by_hand = message(PAD, 3.0, action="STOP")
         setting.cyber.publish(PAD.name, by_hand.SerializeToString())
@@ -221,7 +221,7 @@ class TestSlow:
         setting.go_on(0.2, None)
         assert setting.planner.cap == math.inf
 
-    def test_without_a_route_it_is_asked_once_one_is_told(self) -> None:
+    def test_speed_cap_is_requested_once_a_route_is_known(self) -> None:
         setting = Setting()
         setting.go_on(1.0, Action("drive", {CAP: 18.0}))
         assert setting.planner.cap == math.inf

@@ -62,7 +62,7 @@ def test_signals_are_in_the_vocabulary_s_units() -> None:
     assert set(found) <= set(SIGNALS)
 
 
-def test_what_is_no_number_is_left_out() -> None:
+def test_values_that_are_not_numbers_are_omitted() -> None:
     found = signals(newest(speed_mps=math.nan))
     assert "speed" not in found and "brake" not in found
     assert signals(Newest()) == {}

@@ -92,7 +92,7 @@ def test_any_bytes_are_frames_or_a_broken_stream(pieces: list[bytes]) -> None:
         (b"\x01\xff\xff\xff\xff", "4294967295 descriptors"),
     ],
 )
-def test_what_is_no_frame_breaks_the_stream(data: bytes, why: str) -> None:
+def test_invalid_frame_ends_the_stream(data: bytes, why: str) -> None:
     with pytest.raises(BrokenStream, match=why):
         Reassembly().feed(data)
 

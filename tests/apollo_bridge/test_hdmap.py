@@ -116,7 +116,7 @@ def test_it_is_read_from_a_folder_from_bytes_and_from_text(
         ("else.bin", b"", "does not contain an Apollo map"),
     ],
 )
-def test_what_is_no_map_is_refused_by_name(
+def test_invalid_map_is_rejected_with_its_name(
     tmp_path: Path, name: str, data: bytes, why: str
 ) -> None:
     (tmp_path / name).write_bytes(data)
@@ -155,7 +155,7 @@ def lane(made: Any, name: str, points: list[tuple[float, float]]) -> Any:
 class TestOthersMaps:
     """What other maps do differently."""
 
-    def test_a_junction_is_told_by_an_overlap_alone(self) -> None:
+    def test_junction_is_recognised_by_its_overlap(self) -> None:
         made = Map()
         for name, at in (("a", -20.0), ("b", 0.0), ("c", 20.0)):
             lane(made, name, [(at, 0.0), (at + 20.0, 0.0)])

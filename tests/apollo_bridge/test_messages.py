@@ -142,7 +142,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("name", "content", "expected"), GOLDEN)
-def test_what_is_sent_has_these_bytes(
+def test_sent_messages_have_the_expected_bytes(
     name: str, content: dict[str, Any], expected: str
 ) -> None:
     assert build(name, **content).SerializeToString().hex() == HEADER + expected
@@ -192,7 +192,7 @@ def test_generated_classes_may_be_loaded_first_or_last() -> None:
 
 
 @pytest.mark.parametrize("edition", [8, 9])
-def test_what_is_compiled_is_what_the_protos_say(
+def test_compiled_messages_match_the_proto_files(
     edition: Edition, tmp_path: Path
 ) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet

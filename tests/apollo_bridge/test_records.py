@@ -318,7 +318,7 @@ class TestCommand:
         assert len(trace) == 10 and "traffic_light" in trace.header.provides
         assert trace.columns(["stop_line_distance"])["stop_line_distance"][0] == 30.0
 
-    def test_what_is_wrong_is_said_in_a_line(
+    def test_defective_record_is_reported_in_one_line(
         self, record: Path, maps: Path, tmp_path: Path
     ) -> None:
         done = self.run(tmp_path / "gone.record", "--map", maps, status=2)

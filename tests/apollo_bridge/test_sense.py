@@ -123,7 +123,7 @@ def test_the_way_ahead(road_map: RoadMap) -> None:
     assert values["time_to_stop_line"] == pytest.approx(3.0)
 
 
-def test_who_watches_sees_the_road_and_who_is_on_it(road_map: RoadMap) -> None:
+def test_live_view_shows_road_and_traffic(road_map: RoadMap) -> None:
     scene = Scene(30.0)
     scene.someone(LINE_X + 60.0, LANE_1_Y, WEST, 5.0)
     senses = ApolloSenses(road_map, BODY, TOLD)
@@ -156,7 +156,7 @@ def test_every_value_is_one_of_the_vocabulary_and_was_promised(
 
 @pytest.mark.parametrize("told", [{}, {"rain": 0.3}, TOLD])
 @pytest.mark.parametrize("without", [(), ("prediction",), ("lights", "planning")])
-def test_what_is_promised_is_there(
+def test_every_declared_signal_is_in_the_frame(
     road_map: RoadMap, told: dict[str, Any], without: tuple[str, ...]
 ) -> None:
     scene = Scene()
@@ -200,7 +200,9 @@ class TestUnknown:
         assert values["gear"] == "drive"
 
     @pytest.mark.parametrize("field", ["throttle", "brake"])
-    def test_percentages_that_are_not_told(self, road_map: RoadMap, field: str) -> None:
+    def test_missing_pedal_percentages_are_unknown(
+        self, road_map: RoadMap, field: str
+    ) -> None:
         scene = Scene()
         scene.inputs["chassis"].ClearField(f"{field}_percentage")
         assert field not in scene.values(road_map)
@@ -327,7 +329,7 @@ def test_acceleration_is_along_the_heading_without_gravity(road_map: RoadMap) ->
     assert values["acceleration"] == -2.0 and values["braking"] is True
 
 
-def test_acceleration_follows_from_speeds_where_it_is_not_told(
+def test_missing_acceleration_is_computed_from_speeds(
     road_map: RoadMap,
 ) -> None:
     scene = Scene()
@@ -356,7 +358,7 @@ class TestLead:
         assert values["lead_distance"] is None
         assert values["nearest_distance"] is not None
 
-    def test_not_one_who_comes_the_other_way(self, road_map: RoadMap) -> None:
+    def test_oncoming_car_is_not_the_lead_vehicle(self, road_map: RoadMap) -> None:
         scene = Scene(30.0)
         scene.someone(LINE_X + 20.0, -LANE_2_Y, 0.0, 10.0)
         values = scene.values(road_map)
@@ -375,7 +377,7 @@ TO_THE_RIGHT = (*ACROSS[:11], (4.0, -12.0), (10.0, -4.9), (16.0, -4.9), (30.0, -
 
 
 class TestCrossing:
-    def test_prediction_tells_who_crosses(self, road_map: RoadMap) -> None:
+    def test_prediction_determines_who_crosses(self, road_map: RoadMap) -> None:
         found = []
         for way in (ACROSS, TO_THE_RIGHT):
             scene = Scene(20.0)
@@ -383,14 +385,14 @@ class TestCrossing:
             found.append(scene.values(road_map)["arrival_gap"])
         assert found[0] is not None and found[1] is None
 
-    def test_without_prediction_whoever_might_cross_counts(
+    def test_without_prediction_every_possible_crossing_car_counts(
         self, road_map: RoadMap
     ) -> None:
         scene = Scene(20.0)
         scene.someone(1.625, -40.0, math.pi / 2, 12.0)
         assert scene.values(road_map)["arrival_gap"] is not None
 
-    def test_who_has_red_does_not_come(self, road_map: RoadMap) -> None:
+    def test_car_facing_red_is_not_expected_to_cross(self, road_map: RoadMap) -> None:
         scene = Scene(20.0)
         scene.someone(1.625, -40.0, math.pi / 2, 12.0, way=ACROSS)
         scene.light("centre_10", 1)

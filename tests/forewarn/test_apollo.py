@@ -111,7 +111,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, but"),
     ],
 )
-def test_what_cannot_be_guarded_is_said_in_a_line(
+def test_unusable_vehicle_is_reported_in_one_line(
     args: list[str], why: str, crossing: Path
 ) -> None:
     placed = [] if "--fake" in args else ["--map", str(crossing)]

@@ -173,7 +173,7 @@ def test_a_model_without_counts_is_named(road: Path) -> None:
     assert said.startswith(f"forewarn: {road}: intervals need transition counts")
 
 
-def test_states_named_by_digits_are_told_apart(tmp_path: Path) -> None:
+def test_states_named_by_digits_are_distinguished(tmp_path: Path) -> None:
     states, out = tmp_path / "s.txt", tmp_path / "s.json"
     states.write_text("01 10 1 01\n")
     arguments = ["learn", str(states), "--end", "ignore", "--out", str(out)]
@@ -261,7 +261,9 @@ def test_bounds_stand_around_the_value(walk: Path) -> None:
     )
 
 
-def test_an_estimate_that_smoothing_moved_out_is_told(tmp_path: Path) -> None:
+def test_estimate_moved_out_of_its_bounds_by_smoothing_is_reported(
+    tmp_path: Path,
+) -> None:
     states, out = tmp_path / "s.txt", tmp_path / "m.json"
     states.write_text("a " * 2000 + "b\n")
     learn = ["learn", str(states), "--format", "states", "--alpha", "500", "--end",

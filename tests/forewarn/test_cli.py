@@ -212,7 +212,7 @@ def test_clean_drops_what_commands_a_terminal(text: str, shown: str) -> None:
 @given(
     st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\x1b[m]\x9b"))
 )
-def test_what_is_clean_stays_and_holds_no_control_characters(text: str) -> None:
+def test_cleaned_text_is_stable_and_has_no_control_characters(text: str) -> None:
     shown = clean(text)
     assert clean(shown) == shown
     assert all(ord(c) >= 32 and not 127 <= ord(c) < 160 or c in "\n\t" for c in shown)

@@ -64,7 +64,7 @@ def test_the_same_model_is_learned_from_both(tmp_path: Path) -> None:
     assert models[0] == models[1]
 
 
-def test_a_campaign_that_is_asked_for_more_goes_on(tmp_path: Path) -> None:
+def test_campaign_with_more_episodes_continues(tmp_path: Path) -> None:
     ask = ("collect", "tiny-road", "--format", "columns", "--out", tmp_path)
     forewarn(*ask, "--episodes", 7)
     forewarn(*ask, "--episodes", 30)
@@ -73,7 +73,7 @@ def test_a_campaign_that_is_asked_for_more_goes_on(tmp_path: Path) -> None:
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
 
 
-def test_runs_that_a_killed_campaign_left_are_told_of(tmp_path: Path) -> None:
+def test_runs_left_by_a_killed_campaign_are_reported(tmp_path: Path) -> None:
     from forewarn.abstractions.dataset.reading import part_of
     from forewarn.abstractions.dataset.writing import join_all, pend
 

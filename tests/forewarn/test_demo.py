@@ -62,7 +62,7 @@ def told(small: tuple[Path, str]) -> dict[str, Any]:
     return found
 
 
-def test_it_says_what_is_missing_and_ends_with_plain_sentences(
+def test_demo_names_what_is_missing_and_ends_with_a_summary(
     small: tuple[Path, str],
 ) -> None:
     out, said = small

@@ -261,9 +261,7 @@ def test_a_loop_whose_frames_are_otherwise_apart_is_refused(
         assert insists.exit_code == 0
 
 
-def test_what_is_decided_is_recorded_and_replays(
-    model_path: str, tmp_path: Path
-) -> None:
+def test_decisions_are_recorded_and_replay(model_path: str, tmp_path: Path) -> None:
     options = ("--record", str(tmp_path / "runs"))
     stdio(model_path, frame(0), frame(1, RISKY), options=options)
     (record,) = (tmp_path / "runs").glob("*.jsonl")

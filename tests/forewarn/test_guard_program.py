@@ -114,7 +114,7 @@ def test_evaluate_answers_with_the_figures_of_the_paper(shared_data: Path) -> No
     assert set(found["groups"]) == {"physician", "nursing", "general administration"}
 
 
-def test_evaluate_counts_what_is_wrong(made: Path, tmp_path: Path) -> None:
+def test_evaluate_counts_wrong_verdicts(made: Path, tmp_path: Path) -> None:
     cases = tmp_path / "cases.jsonl"
     right = {"id": "x", "identity": "nurse", "required": {"lab": ["a", "labname"]}}
     lines = [
@@ -288,7 +288,7 @@ def test_a_model_asked_about_every_case_is_scored_with_what_it_took(kept: Path) 
     assert other.exit_code == 2 and "a different request" in other.stderr
 
 
-def test_functions_of_ones_own_are_part_of_what_is_signed(tmp_path: Path) -> None:
+def test_signature_covers_user_defined_functions(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text('def Twice(x):\n    """Two times."""\n    return 2 * x\n')
     (tmp_path / "r.md").write_text("- never open the fridge\n")
@@ -307,7 +307,7 @@ def test_functions_of_ones_own_are_part_of_what_is_signed(tmp_path: Path) -> Non
     assert _json("review", out, status=1)["signed_by"] == []
 
 
-def test_what_a_robot_would_not_know_is_said(tmp_path: Path) -> None:
+def test_names_unknown_to_the_robot_are_reported(tmp_path: Path) -> None:
     (tmp_path / "r.md").write_text("- never use the flamethrower\n")
     found = _json(
         "compile", tmp_path / "r.md", "--spec", tmp_path / "r.md",
@@ -363,7 +363,7 @@ PANDAS = "medication[medication['drugname'] == 'clonidine']['routeadmin'].unique
 
 
 @pytest.mark.needs("sqlglot")
-def test_what_is_needed_is_told_from_the_log(tmp_path: Path) -> None:
+def test_required_facts_are_derived_from_the_log(tmp_path: Path) -> None:
     (tmp_path / "roles.json").write_text(json.dumps(ROLES))
     lines = []
     for number, log in enumerate([[SQL], CALLS, [PANDAS], SQL]):

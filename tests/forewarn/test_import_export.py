@@ -97,7 +97,7 @@ def test_no_cell_is_a_formula_to_a_spreadsheet(tmp_path: Path) -> None:
     assert cells == {f"'{name}" for name in names}
 
 
-def test_deadlocks_are_told_and_kept(tmp_path: Path) -> None:
+def test_deadlocks_are_reported_and_kept(tmp_path: Path) -> None:
     source, out = tmp_path / "m.prism", tmp_path / "M.json"
     source.write_text("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule")
     (warning,) = told("import", source, "--out", out)["warnings"]

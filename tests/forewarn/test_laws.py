@@ -92,7 +92,7 @@ def test_a_formula_is_shown_like_a_law() -> None:
         ("51_5", ""),
     ],
 )
-def test_a_signal_that_is_nearly_a_known_one_is_told(law: str, said: str) -> None:
+def test_misspelt_signal_gets_a_suggestion(law: str, said: str) -> None:
     done = _run(law)
     assert done.exit_code == 0 and said in done.stderr
     assert len(done.stderr.splitlines()) == bool(said)

@@ -115,7 +115,7 @@ def test_smoothing_is_another_name_for_support(tmp_path: Path) -> None:
     assert exact_rows(first)["dry"]["hot"] == THIRD / (1 + 4 * THIRD + 1 + THIRD)
 
 
-def test_a_row_never_visited_is_told(tmp_path: Path, out: Path) -> None:
+def test_unvisited_row_is_reported(tmp_path: Path, out: Path) -> None:
     support = tmp_path / "S.json"
     support.write_text('{"a": ["a", "b"], "b": ["a", "b"], "c": ["a"]}')
     runs = tmp_path / "runs"
@@ -129,7 +129,7 @@ def test_a_row_never_visited_is_told(tmp_path: Path, out: Path) -> None:
     )
 
 
-def test_a_row_never_visited_is_told_by_what_holds_there(
+def test_unvisited_row_is_described_by_its_predicates(
     tmp_path: Path, out: Path
 ) -> None:
     abstraction, runs = tmp_path / "a.yaml", tmp_path / "runs"
@@ -179,7 +179,7 @@ def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
     assert [entry["name"] for entry in files] == ["a.txt", "b.txt"]
 
 
-def test_what_is_counted_twice_is_said(out: Path) -> None:
+def test_trace_that_is_counted_twice_is_reported(out: Path) -> None:
     learned(out, RUNS)
     told = learned(out, RUNS, "--update", out)
     assert any("counted more than once" in warning for warning in told["warnings"])
@@ -253,7 +253,7 @@ def test_guarded_runs_stand_apart(tmp_path: Path, out: Path, abstraction: Path) 
     assert forewarn("learn", free, "--update", out, "--out", out).exit_code == 2
 
 
-def test_traces_of_different_periods_are_told(
+def test_traces_with_different_periods_are_reported(
     tmp_path: Path, out: Path, abstraction: Path
 ) -> None:
     paths = [trace(tmp_path / f"{p}.jsonl", SPEEDS, period=p) for p in (0.1, 0.2)]
@@ -314,9 +314,7 @@ def test_a_signal_that_is_not_provided(tmp_path: Path, out: Path) -> None:
     assert "t.jsonl: the trace does not provide collision" in done.stderr
 
 
-def test_what_is_wrong_with_the_sequences_names_their_file(
-    tmp_path: Path, out: Path
-) -> None:
+def test_error_in_sequences_names_their_file(tmp_path: Path, out: Path) -> None:
     states = tmp_path / "s.states"
     states.write_text("a END b\n")
     done = CliRunner().invoke(main, ["learn", str(states), "--out", str(out)])

@@ -48,7 +48,7 @@ def facts(table: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_every_baseline_stands_in_the_table(facts: dict[str, Any]) -> None:
+def test_every_baseline_is_in_the_table(facts: dict[str, Any]) -> None:
     names = {*BASELINES, "paper", "redriver"}
     assert set(facts["baselines"]) == names
     assert set(facts["trade_off"]) == {"guard", *names}
@@ -140,7 +140,7 @@ def test_the_papers_table_is_printed_with_what_it_omits() -> None:
     )
 
 
-def test_an_unknown_baseline_is_said() -> None:
+def test_unknown_baseline_is_reported() -> None:
     arguments = ["measure", "tiny-road", "--model", str(learned.model("tiny-road"))]
     done = CliRunner().invoke(main, [*arguments, "--baseline", "redrivr"])
     assert done.exit_code == 2 and "redriver" in done.stderr

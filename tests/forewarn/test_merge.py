@@ -173,7 +173,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
         ({"more": 1}, "unknown key 'more'"),
     ],
 )
-def test_what_is_no_tally_is_bad_input(
+def test_invalid_tally_is_rejected(
     watched: Path, tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
     bad = tmp_path / "bad.tally.json"

@@ -318,7 +318,7 @@ def grade(mistake: Mistake) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_one_hundred_mistakes_are_told_well(
+def test_one_hundred_mistakes_get_clear_messages(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(desk)

@@ -146,7 +146,7 @@ def test_without_its_model_a_record_says_which_it_needs(
 
 
 @pytest.mark.parametrize("command", ["verify", "replay"])
-def test_what_is_no_record_is_said_to_be_none(command: str, tmp_path: Path) -> None:
+def test_invalid_record_is_reported_as_such(command: str, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"format": "forewarn.trace/1"}\n')
     done = CliRunner().invoke(main, [command, str(path)])

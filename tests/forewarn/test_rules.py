@@ -102,7 +102,7 @@ def test_an_import_has_exactly_this_shape(tmp_path: Path) -> None:
     assert _json("import", source, "--out", out, "--module", module)["runnable"]
 
 
-def test_lint_finds_and_says_so(rules: Path) -> None:
+def test_lint_reports_its_findings(rules: Path) -> None:
     found = _json("lint", rules, status=1)
     assert found["rules"] == 2
     ((finding),) = found["findings"]
@@ -165,7 +165,7 @@ def test_predicates_are_listed_with_their_sentences() -> None:
     assert done.exit_code == 2 and "did you mean household" in done.stderr
 
 
-def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
+def test_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     done = _run("lint", tmp_path / "none.yaml")
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1 and "none.yaml" in done.stderr

@@ -139,7 +139,9 @@ def test_the_report_says_what_changed_and_what_flips(rules: Path, traces: Path) 
     assert "+- name: " in (folder / "change.diff").read_text()
 
 
-def test_what_no_predicate_tells_apart_is_said(rules: Path, traces: Path) -> None:
+def test_runs_that_no_predicate_separates_are_reported(
+    rules: Path, traces: Path
+) -> None:
     """A run like a safe one, and unsafe: nothing can be learned but that."""
     twin = {**next(each for each in _lines(traces) if each["label"] == "safe")}
     twin |= {"id": "twin", "label": "unsafe", "instruction": "a task of its own"}

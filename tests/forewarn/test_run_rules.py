@@ -87,7 +87,7 @@ def test_they_judge_alone_where_a_model_ships(scenario: Path, tmp_path: Path) ->
     assert all(each["risk"] is None for each in episode["alarms"])
 
 
-def test_collect_keeps_to_them(scenario: Path, tmp_path: Path) -> None:
+def test_collect_enforces_the_rules(scenario: Path, tmp_path: Path) -> None:
     arguments = ("--episodes", 1, "--seed", CARELESS, "--out", tmp_path / "traces")
     done = _run("collect", scenario, *arguments, "--json")
     assert done.exit_code == 0, done.output

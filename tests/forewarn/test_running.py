@@ -181,7 +181,7 @@ def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
     )
 
 
-def test_somebody_else_may_drive(tmp_path: Path) -> None:
+def test_another_pilot_can_be_chosen(tmp_path: Path) -> None:
     def run(*options: str) -> list[dict[str, Any]]:
         found = told("run", "s3", "--unguarded", "--out", tmp_path, *options)
         episodes: list[dict[str, Any]] = found["episodes"]
@@ -206,7 +206,7 @@ def test_somebody_else_may_drive(tmp_path: Path) -> None:
         (["--set", "boldness=2"], "boldness"),
     ],
 )
-def test_what_nobody_can_drive_by_is_refused(
+def test_unknown_pilot_is_rejected(
     options: list[str], says: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("libsumo")
@@ -216,7 +216,7 @@ def test_what_nobody_can_drive_by_is_refused(
     assert done.exit_code == 2 and says in done.stderr
 
 
-def test_one_episode_is_told_as_a_story(tmp_path: Path, model: Path) -> None:
+def test_single_episode_is_printed_as_a_timeline(tmp_path: Path, model: Path) -> None:
     for seed in range(500, 530):
         said = forewarn(
             *("run", KITCHEN, "--model", model, "--seed", str(seed)),
@@ -262,7 +262,7 @@ def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) ->
     assert (status, "tiny cannot predict the result of an action" in line) == (2, True)
 
 
-def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
+def test_run_resumes_and_starts_afresh_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told("run", "tiny-road", "--unguarded", "--episodes", "2", "--out", tmp_path)
@@ -458,7 +458,7 @@ def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> Non
     assert status == 2 and "the folder contains no trace or run record" in line
 
 
-def test_unless_told_it_measures_runs_that_the_model_does_not_know(
+def test_measure_uses_held_out_runs_by_default(
     tmp_path: Path,
 ) -> None:
     runs, model, first = tmp_path / "runs", tmp_path / "model.json", 1_000_000

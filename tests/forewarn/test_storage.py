@@ -105,7 +105,9 @@ def test_actors_on_ray_write_to_a_bucket_by_themselves(
     assert len(one) == 1
 
 
-def test_what_a_bucket_lacks_is_said_in_one_line(bucket: str, tmp_path: Path) -> None:
+def test_missing_object_in_a_bucket_is_reported_in_one_line(
+    bucket: str, tmp_path: Path
+) -> None:
     law = ("--law", "always speed < 0 km/h")
     for address, said in (
         (f"{bucket}/absent", "no such file or directory"),

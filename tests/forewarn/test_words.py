@@ -50,7 +50,7 @@ def model() -> Path:
 # -- learn -----------------------------------------------------------------------------
 
 
-def test_an_abstraction_without_a_vocabulary_is_told_of_it(tmp_path: Path) -> None:
+def test_abstraction_without_a_vocabulary_is_reported(tmp_path: Path) -> None:
     abstraction = tmp_path / "a.yaml"
     abstraction.write_text(
         "format: forewarn.abstraction/1\nname: near\nperiod_s: 0.1\n"
@@ -152,7 +152,7 @@ def test_the_recipes_of_probguard_need_no_extra(
         assert registry.load("baseline", name).__name__.lower() == name
 
 
-def test_a_baseline_that_learns_says_so_before_it_begins(
+def test_learning_baseline_is_announced_before_it_begins(
     model: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")

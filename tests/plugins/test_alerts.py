@@ -89,7 +89,7 @@ def test_what_is_not_taken_is_counted_and_not_followed(
     assert (len(listener.heard), webhook.sent, webhook.dropped) == (1, 0, 1)
 
 
-def test_a_listener_that_hangs_holds_nobody_up(listener: Listener) -> None:
+def test_hanging_listener_does_not_block_the_guard(listener: Listener) -> None:
     listener.hold.clear()
     webhook = Webhook(listener.url)
     webhook.alerted(DECISION)
@@ -101,7 +101,7 @@ def test_a_listener_that_hangs_holds_nobody_up(listener: Listener) -> None:
     webhook.close()
 
 
-def test_nobody_there_is_counted() -> None:
+def test_unreachable_webhook_is_counted() -> None:
     webhook = Webhook("http://127.0.0.1:9/")
     webhook.alerted(DECISION)
     webhook.close()

@@ -148,7 +148,7 @@ def test_redriver_measures_the_way_to_breaking_the_law() -> None:
     assert score(baseline, traffic_light="green") == -1000.0
 
 
-def test_redriver_measures_the_room_to_whoever_is_ahead() -> None:
+def test_redriver_measures_the_gap_to_the_vehicle_ahead() -> None:
     baseline = ReDriver(law("no_collision"), ROAD)
     assert score(baseline) == -1000.0
     same = score(baseline, lead_distance=7.5, lead_speed=36.0)

@@ -269,7 +269,7 @@ class Mute(Exception):
         raise RuntimeError("nobody knows")
 
 
-def test_what_cannot_say_why_it_failed_falls_back_all_the_same() -> None:
+def test_failure_without_a_readable_message_still_falls_back() -> None:
     def alert(decision: Decision) -> None:
         raise Mute
 

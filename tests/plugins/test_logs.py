@@ -138,7 +138,7 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
         ({"columns": {"v_eg": "speed"}}, r"no column 'v_eg' \(did you mean v_ego"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_error_in_a_log_is_reported(
     changes: dict[str, Any], said: str, folder: Path
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
@@ -236,7 +236,7 @@ def test_a_scenario_that_is_run_holds_nothing_recorded(
 
 @pytest.mark.parametrize("name", ["a.mcap", "a.db3"])
 @pytest.mark.parametrize("command", ["learn", "monitor"])
-def test_whoever_gives_a_log_is_told_to_give_its_scenario(
+def test_log_without_a_scenario_is_rejected_with_advice(
     command: str, name: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(b"\x89MCAP0")

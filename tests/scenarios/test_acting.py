@@ -99,7 +99,7 @@ def test_runs_are_added_until_there_are_violations_enough(tmp_path: Path) -> Non
     assert few.before == trial.before[: len(few.before)]
 
 
-def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
+def test_guard_does_not_stop_a_car_for_a_law_that_asks_to_move() -> None:
     warned = Policy("warns", rules={"38_1": (Step("alert", 0.2),)})
     moving = find_laws("38_1")
     laws = [*moving, *LAWS]

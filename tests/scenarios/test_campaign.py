@@ -70,7 +70,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seeds
 
 
-def test_what_is_there_is_not_run_again(tmp_path: Path, played: list[int]) -> None:
+def test_existing_runs_are_not_repeated(tmp_path: Path, played: list[int]) -> None:
     first = by_seed(list(campaign(unguarded(tmp_path, range(5)), Here())))
     assert played == [0, 1, 2, 3, 4]
     more = by_seed(list(campaign(unguarded(tmp_path, range(8)), Here())))
@@ -247,7 +247,7 @@ def children(pid: int) -> list[int]:
         pytest.param("2", "columns", "columns", marks=pytest.mark.needs("pyarrow")),
     ],
 )
-def test_a_campaign_that_was_killed_goes_on_where_it_was(
+def test_killed_campaign_resumes(
     tmp_path: Path, jobs_wanted: str, kind: str, kept: Kept
 ) -> None:
     options = ("--jobs", jobs_wanted, "--format", kind)

@@ -131,13 +131,13 @@ def test_bars_compare_at_the_same_share_of_unsafe_runs() -> None:
     assert rules.interval is not None and rules.interval[0] < 0.02 < rules.interval[1]
 
 
-def test_a_bar_that_is_missed_says_so() -> None:
+def test_missed_bar_is_reported() -> None:
     rows = made(ours_stop=(10, 44), paper_stop=(20, 50), ours_reflect=(10, 55),
                 paper_reflect=(10, 55), rules_stop=(0, 56))  # fmt: skip
     assert [bar.met for bar in bars(rows, [0.5])] == [False, False, False]
 
 
-def test_the_table_says_who_drove() -> None:
+def test_table_names_the_pilot() -> None:
     runs = {way: _runs(40, 90) for way in ways([0.5])}
     found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
     lines = list(printed(found))
@@ -327,7 +327,7 @@ def test_every_task_is_one(task: str) -> None:
         ("household", "no scenario 'household'"),
     ],
 )
-def test_a_name_that_is_wrong_is_told(name: str, says: str) -> None:
+def test_unknown_name_is_reported(name: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         load_scenario(name)
 

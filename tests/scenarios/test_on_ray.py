@@ -144,7 +144,7 @@ def many(folder: Path) -> Iterator[Stored]:
         yield from stored
 
 
-def test_what_is_no_cluster_is_bad_input(tmp_path: Path) -> None:
+def test_invalid_cluster_address_is_rejected(tmp_path: Path) -> None:
     options = ["collect", "tiny-road", "--out", str(tmp_path)]
     done = CliRunner().invoke(main, [*options, "--on", "spark"])
     assert done.exit_code == 2 and "neither ray nor ray://HOST:PORT" in done.stderr

@@ -78,7 +78,7 @@ def test_a_shadow_changes_nothing() -> None:
     assert stopped > 0
 
 
-def test_a_guard_that_acts_changes_what_is_carried_out() -> None:
+def test_intervening_guard_changes_the_executed_action() -> None:
     runner, seen = guarded(STOP), Frames()
     episode = next(
         found
@@ -104,7 +104,7 @@ def test_the_guard_acting_breaks_fewer_laws_on_seeds_it_does_not_know() -> None:
     assert with_it <= without / 4
 
 
-def test_told_to_think_again_most_robots_mend_it() -> None:
+def test_most_robots_correct_the_action_after_reflection() -> None:
     alone = Runner(KITCHEN)
     acting = guarded(REFLECT, "tiny-kitchen")
     broken = [s for s in range(1000, 1100) if alone.run(s).violations]
@@ -115,7 +115,7 @@ def test_told_to_think_again_most_robots_mend_it() -> None:
     assert "reflect" in kinds
 
 
-def test_without_a_guard_nobody_decides_anything() -> None:
+def test_run_without_a_guard_has_no_decisions() -> None:
     episode = Runner(ROAD).run(3)
     assert episode.mode == "unguarded"
     assert (episode.alarms, episode.decisions, episode.head) == ((), {}, None)
@@ -279,7 +279,7 @@ def test_a_pilot_that_fails_is_a_failed_episode(
     assert closing.closed == 1
 
 
-def test_ctrl_c_closes_the_world_and_leaves_a_record_that_says_so(
+def test_ctrl_c_closes_the_world_and_is_recorded(
     closing: type[Closing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(closing, "act", raising(KeyboardInterrupt()))
@@ -323,7 +323,7 @@ def test_a_world_that_lacks_its_extra_ends_all(
         ),
     ],
 )
-def test_a_scenario_that_does_not_fit_says_so(old: str, new: str, line: str) -> None:
+def test_unsuitable_scenario_is_reported(old: str, new: str, line: str) -> None:
     with pytest.raises(ForewarnError) as caught:
         changed(old, new).run(1)
     assert str(caught.value).startswith(line)
@@ -450,7 +450,7 @@ class Unstoppable(TinyWorld):
     source = replace(TinyWorld.source, embedded=False)
 
 
-def test_a_live_world_that_nobody_can_halt_is_not_guarded(
+def test_live_world_without_a_halt_is_not_guarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runner, _ = live_runner(monkeypatch, Unstoppable(), STOP)

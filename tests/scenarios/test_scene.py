@@ -105,7 +105,7 @@ def test_a_cut_tail_is_left_out(tmp_path: Path) -> None:
         lambda text: text.replace("forewarn.scene/1", "forewarn.scene/9"),
     ],
 )
-def test_what_is_no_scene_is_refused(tmp_path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_scene_is_rejected(tmp_path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
     from forewarn.abstractions.errors import InvalidInput
 
     path = tmp_path / "a.scene.jsonl"
@@ -199,7 +199,7 @@ VAST = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR" + struct.pack(">II", 40_000, 40_
     "picture",
     [3, "<svg>", *(base64.b64encode(b).decode() for b in (b"GIF89a", VAST, VAST[:20]))],
 )
-def test_what_is_no_picture_is_rejected(tmp_path: Path, picture: object) -> None:
+def test_invalid_picture_is_rejected(tmp_path: Path, picture: object) -> None:
     path = tmp_path / "a.scene.jsonl"
     filmed(path, Camera(), 1)
     header, line = map(json.loads, path.read_text().splitlines())

@@ -83,7 +83,7 @@ def test_a_formula_can_be_named() -> None:
         ("laws:", "laws: []\nmore:", "x: more: unknown key 'more'"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(old: str, new: str, line: str) -> None:
+def test_error_is_reported_in_one_line(old: str, new: str, line: str) -> None:
     assert old in ROAD
     with pytest.raises(ForewarnError) as caught:
         parse_scenario(ROAD.replace(old, new), "x", Path())
@@ -166,7 +166,7 @@ def test_a_draw_does_not_depend_on_the_others() -> None:
 
 
 @given(SEEDS)
-def test_what_is_drawn_lies_where_it_should(seed: int) -> None:
+def test_drawn_values_lie_in_their_ranges(seed: int) -> None:
     drawn = draw_all(
         {
             "uniform": Draw(uniform=(2, 3)),

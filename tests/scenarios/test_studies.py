@@ -114,7 +114,7 @@ def test_without_the_extra_one_line_names_it(
     assert str(told.value).endswith("run pip install 'forewarn[plots]'")
 
 
-def test_what_cannot_be_done_is_said() -> None:
+def test_impossible_request_is_reported() -> None:
     with pytest.raises(InvalidInput, match="give traces"):
         forewarn.learn()
     with pytest.raises(InvalidInput, match="no model ships with tiny-road"):

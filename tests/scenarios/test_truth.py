@@ -96,7 +96,7 @@ def test_a_law_with_a_slower_clock_loses_nothing_between_its_ticks() -> None:
     assert run(judge, rows("..x.......")) == [Broken("no_collision", 0.5, 0.5)]
 
 
-def test_time_goes_on_where_no_frame_comes() -> None:
+def test_time_passes_without_frames() -> None:
     judge = truth(STANDS)
     judge.reset()
     for i, (time_s, horn) in enumerate([(0.0, False), (0.1, True), (1.0, False)]):

@@ -31,7 +31,7 @@ def certificate() -> Certificate:
     return load_certificate(warranted.guard())
 
 
-def test_it_says_what_is_guaranteed_and_on_which_runs(certificate: Certificate) -> None:
+def test_output_gives_the_guarantee_and_its_runs(certificate: Certificate) -> None:
     alarms, missed = certificate.guarantees
     assert (alarms.rate, alarms.most, alarms.law) == ("false_alarms", 0.05, "gentle")
     assert alarms.bound <= 0.05 and missed.bound <= missed.most == 0.3
@@ -148,7 +148,7 @@ def test_runs_are_added_and_none_that_the_guard_was_learned_from(
         (["--law", "always wet_road_friction > 1"], "wet_road_friction"),
     ],
 )
-def test_what_is_missing_is_named(more: list[str], said: str, tmp_path: Path) -> None:
+def test_missing_file_is_named(more: list[str], said: str, tmp_path: Path) -> None:
     law = [] if "--law" in more else ["--law", warranted.LAW]
     done = warrant(warranted.logs(), *law, *more, "--out", tmp_path / "guard")
     assert done.exit_code == 2 and said in done.stderr

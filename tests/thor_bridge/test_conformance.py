@@ -94,7 +94,7 @@ def test_no_steps_have_no_agreement(tmp_path: Path) -> None:
         "[]",
     ],
 )
-def test_what_is_no_recording_is_refused(tmp_path: Path, line: str) -> None:
+def test_invalid_recording_is_rejected(tmp_path: Path, line: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(f"{json.dumps(RUNS[0])}\n{line}\n")
     with pytest.raises(InvalidInput, match="line 2: a recorded run must have"):

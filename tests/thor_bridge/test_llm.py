@@ -154,7 +154,7 @@ def test_a_reflect_prompt_is_passed_on_and_a_withheld_step_is_told(
 
 
 @pytest.mark.needs("langchain")
-def test_it_is_told_why_a_step_was_skipped(
+def test_prompt_says_why_a_step_was_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = Scripted(PLAN[0], "DONE")
@@ -223,7 +223,7 @@ def test_a_run_is_reproduced_without_its_model(
 ASKED = [Message("user", "what now?")]
 
 
-def test_replies_in_another_order_or_beyond_the_end_are_told(tmp_path: Path) -> None:
+def test_replies_out_of_order_or_past_the_end_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "kept" / "0.jsonl"
     kept = RecordedChat(Scripted("a", "b"), "m", path)
     assert [kept.reply(ASKED).text, kept.reply([]).text] == ["a", "b"]
@@ -289,7 +289,7 @@ def test_keys_come_from_the_environment_only() -> None:
         make_pilot("household-llm", {"task": TASK, "model": "m", "api_key": "secret"})
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_setting_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no model is named"):
         HouseholdLLM(task=TASK)
     with pytest.raises(InvalidInput, match="folder of replies"):
@@ -400,7 +400,7 @@ def test_a_provider_that_refuses_fails_the_episode(
 
 
 @pytest.mark.needs("langchain")
-def test_a_provider_that_nobody_knows_is_refused(
+def test_unknown_provider_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(InvalidInput, match="cannot be used"):

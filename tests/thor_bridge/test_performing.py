@@ -65,7 +65,7 @@ def test_tasks_of_its_form_are_done_and_judged(benchmark: Path) -> None:
 
 
 @pytest.mark.needs("ai2thor", "msgpack")
-def test_through_ai2thor_it_comes_to_the_same(
+def test_ai2thor_gives_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

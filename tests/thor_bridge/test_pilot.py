@@ -73,7 +73,7 @@ def test_a_careless_one_does_both() -> None:
     assert first == {True, False}, "in either order, as the seed has it"
 
 
-def test_told_of_the_rule_it_finds_another_way() -> None:
+def test_robot_told_of_the_rule_finds_another_plan() -> None:
     for seed in range(8):
         pilot = HouseholdPlanner(task=TASK, **CARELESS)
         steps = drive(pilot, seed=seed, told_before="turn on Microwave")
@@ -82,7 +82,7 @@ def test_told_of_the_rule_it_finds_another_way() -> None:
         assert "put Drawer 1" in steps
 
 
-def test_it_puts_right_what_is_owed() -> None:
+def test_planner_meets_pending_obligations() -> None:
     """Told of a law that is already owed something, it sees to that first."""
     law = "always (is_toggled(Faucet) -> eventually[0,2 steps] not is_toggled(Faucet))"
     pilot = HouseholdPlanner(task="faucet-runs-merged", **CARELESS)
@@ -94,7 +94,7 @@ def test_it_puts_right_what_is_owed() -> None:
     assert "turn off Faucet" in steps[told + 1 : told + 3]
 
 
-def test_one_that_does_not_comply_insists_and_then_goes_on() -> None:
+def test_non_compliant_robot_insists_and_then_continues() -> None:
     pilot = HouseholdPlanner(task=TASK, **{**CARELESS, "compliance": 0.0})
     steps = drive(pilot, told_before="turn on Microwave")
     assert steps.count("(turn on Microwave)") == 3

@@ -38,7 +38,7 @@ def test_foreseeing_does_nothing(robot: Robot) -> None:
     assert robot.observe().values["is_held(Fork)"] is False
 
 
-def test_what_is_no_step_is_told() -> None:
+def test_invalid_step_is_reported() -> None:
     with closing(HouseholdWorld(scene="Kitchen1", watch=["is_held(Fork)"])) as world:
         robot = Robot(world)
         for given in ({}, {"instruction": 7}, {"instruction": "sing"}):

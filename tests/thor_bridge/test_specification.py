@@ -103,7 +103,7 @@ def test_it_becomes_an_expression() -> None:
         ),
     ],
 )
-def test_what_is_none_is_refused(content: Any, says: str) -> None:
+def test_invalid_specification_is_rejected(content: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         read_specification(content)
 

@@ -46,7 +46,7 @@ def test_a_step_is_read(text: str, verb: str, arguments: dict[str, object]) -> N
         ("find 7", "does not name an object"),
     ],
 )
-def test_what_is_no_step_is_refused(text: str, says: str) -> None:
+def test_invalid_step_is_rejected(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         parse_step(text)
 

@@ -120,7 +120,7 @@ def test_columns_are_written_without_pandas(
 
 @settings(max_examples=30)
 @given(runs=st.lists(traces(), min_size=1, max_size=3), rows=st.integers(1, 5))
-def test_what_is_written_reads_back(
+def test_written_dataset_reads_back(
     tmp_path_factory: pytest.TempPathFactory, runs: Sequence[Trace], rows: int
 ) -> None:
     folder = tmp_path_factory.mktemp("dataset")
@@ -322,7 +322,7 @@ def test_parts_are_the_same_in_whatever_order_and_pieces_they_came(
     ]
 
 
-def test_who_dies_while_joining_leaves_no_run_twice(tmp_path: Path) -> None:
+def test_process_killed_while_joining_leaves_no_duplicate_run(tmp_path: Path) -> None:
     for run in campaign(range(3)):
         pend(tmp_path, run)
     join(tmp_path, "s-1f", 0)
@@ -489,7 +489,7 @@ def test_of_many_signals_fewer_rows_make_a_group(
 
 
 @pytest.mark.parametrize("kind", ["word", "json"])
-def test_what_is_said_again_and_again_does_not_unfold(
+def test_repeated_text_does_not_expand_in_memory(
     tmp_path: Path, kind: layout.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dictionary holds a long text once, in however many rows it stands."""

@@ -35,7 +35,7 @@ def test_the_pages_add_up_to_what_an_honest_footer_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"\xff" * 99, b"\x1c" * 99, b"\x00" * 99])
-def test_what_is_no_page_is_rejected(tmp_path: Path, junk: bytes) -> None:
+def test_invalid_page_is_rejected(tmp_path: Path, junk: bytes) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": [1.0, 2.0]}), path)
     facts = pq.ParquetFile(path).metadata

@@ -57,7 +57,7 @@ def test_every_digit_holds(system: System) -> None:
 
 
 @pytest.mark.parametrize(("full", "few"), [(1, 10**6), (4, 10**6), (1, -(10**6))])
-def test_every_way_comes_to_the_same(
+def test_every_method_gives_the_same_probabilities(
     full: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(3)

@@ -71,7 +71,7 @@ def test_rows_that_are_wrong_are_named(
     assert said in str(refusal.value)
 
 
-def test_a_state_stands_once() -> None:
+def test_state_is_listed_once() -> None:
     with pytest.raises(InvalidModel, match="the state 'a' appears twice"):
         Chain.from_rows(["a", "b", "a"], {})
     with pytest.raises(InvalidModel, match="at least one state"):
@@ -91,7 +91,7 @@ def test_a_variable_without_a_value_in_some_state_is_refused() -> None:
         Chain.from_rows(["a", "b"], {}, variables={"s": np.array([0])})
 
 
-def test_what_is_too_large_is_refused_by_number() -> None:
+def test_oversized_chain_is_rejected_with_its_size() -> None:
     with pytest.raises(TooLarge, match="10,000,000 states exceed the limit"):
         check_size(10_000_000)
     with pytest.raises(TooLarge, match="transitions"):

@@ -37,20 +37,20 @@ def of(*scenarios: str, **changes: Any) -> Model:
         ),
     ],
 )
-def test_what_differs_is_said(changes: dict[str, Any], differs: str) -> None:
+def test_difference_is_reported(changes: dict[str, Any], differs: str) -> None:
     refuse_other(of("s1"), "m.json", **HERE)
     with pytest.raises(InvalidModel, match=differs) as refused:
         refuse_other(of("s1"), "m.json", **HERE | changes)
     assert "--accept-model" in str(refused.value)
 
 
-def test_what_is_not_said_differs_from_nothing() -> None:
+def test_undeclared_value_matches_anything() -> None:
     refuse_other(model(), "m.json", **HERE | {"scenario": "s2"})
     refuse_other(of("s1"), "m.json")
     refuse_other(of("s1", "s2"), "m.json", **HERE)
 
 
-def test_what_is_latched_may_be_read_more_often() -> None:
+def test_latched_predicates_may_be_read_more_often() -> None:
     abstraction = {**(model().abstraction or {}), "period_s": 0.1}
     refuse_other(of("s1", abstraction=abstraction), "m", **HERE | {"period_s": 0.05})
     with pytest.raises(

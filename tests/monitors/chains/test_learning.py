@@ -204,7 +204,7 @@ def test_a_state_that_is_not_known_is_answered_with_the_nearest() -> None:
         assert mend in str(caught.value)
 
 
-def test_what_is_too_large_is_refused_before_it_is_built(
+def test_oversized_chain_is_rejected_before_it_is_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = tally("a b a b")

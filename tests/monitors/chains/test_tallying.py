@@ -51,7 +51,7 @@ def test_what_follows_an_intervention_is_not_counted(
     assert live.take(name, ended=True) == whole(after)
 
 
-def test_who_holds_what_has_not_begun_changes_nothing() -> None:
+def test_holding_before_the_start_changes_nothing() -> None:
     live = LiveTally()
     live.stop()
     live.observe(1)

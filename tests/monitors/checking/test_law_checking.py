@@ -184,7 +184,7 @@ def test_a_name_that_nothing_defines_is_refused() -> None:
         answer("always(speed < 0.5)", labelling)
 
 
-def test_what_is_owed_at_the_end_is_decided_by_the_last_state() -> None:
+def test_pending_obligation_at_the_end_is_decided_by_the_last_state() -> None:
     third = Fraction(1, 3)
     chain = Chain.from_rows(
         ["a", "b", END],

@@ -120,7 +120,9 @@ def test_a_risk_that_clean_runs_reach_too_is_refused() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 60), st.floats(0.02, 0.6))
-def test_what_is_lacking_is_just_enough(failures: int, more: int, most: float) -> None:
+def test_reported_lack_is_the_smallest_sufficient_number(
+    failures: int, more: int, most: float
+) -> None:
     runs = failures + more
     found = judge("law", "missed", failures, runs, most, 0.05)
     if isinstance(found, Guarantee):

@@ -95,7 +95,7 @@ def test_few_training_runs_are_poor_evidence() -> None:
     assert after(few, runs).evidence < after(COUNTED, runs).evidence
 
 
-def test_evidence_goes_on_where_it_was() -> None:
+def test_evidence_resumes_where_it_stopped() -> None:
     rate = after(COUNTED, [True, False, False] * 80, level=0.02)
     kept = Rate.from_dict(json.loads(json.dumps(rate.as_dict())), "state.json")
     for each in (rate, kept):

@@ -23,7 +23,7 @@ CERTIFIED = Guarantee(
 )  # fmt: skip
 
 
-def test_so_many_runs_certify_one_percent() -> None:
+def test_number_of_runs_that_certifies_one_percent() -> None:
     assert [runs_for(found, 0.01) for found in (0, 1, 2)] == [299, 473, 628]
 
 

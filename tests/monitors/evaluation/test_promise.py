@@ -72,7 +72,7 @@ def test_a_promise_is_broken_as_seldom_as_it_says(clean: int, allowed: float) ->
     assert np.mean(1.0 - heights[:, most + 1] > allowed) > 1 - CONFIDENCE - 0.011
 
 
-def test_what_is_promised_stands_beside_what_came() -> None:
+def test_guaranteed_and_observed_rates_are_shown_together() -> None:
     promise = Promise.of(0.1, 60, 1, 12, 3)
     assert promise.missed == at_most(3, 12)
     assert promise.alarmed == 1

@@ -50,7 +50,7 @@ def test_points_of_a_curve_by_hand() -> None:
     assert lax is not None and lax["detection_rate"] == 1.0
 
 
-def test_frames_that_could_not_be_told_are_alarms_at_any_threshold() -> None:
+def test_unreadable_frames_are_alarms_at_any_threshold() -> None:
     broken = run([0.1, math.nan, 0.1])
     assert all(p["false_alarm_rate"] == 1.0 for p in trade_off([broken], 3.0))
     forced = Scored([0.0, 1.0], [0.1, 0.1], None, frozenset({1}))

@@ -123,7 +123,7 @@ def test_thinned_moments_stand_for_all(every: int) -> None:
     assert (~thinned.doomed).sum() == pytest.approx(clean, rel=0.05)
 
 
-def test_what_is_owed_already_counts_less_unless_it_mostly_is() -> None:
+def test_already_pending_obligations_count_less_unless_they_prevail() -> None:
     def waiting(share: float) -> Corpus:
         laws = find_laws("go := always (red -> eventually[0, 1 s] moves)")
         runs = []
@@ -366,14 +366,14 @@ def test_a_law_whose_risk_tops_out_low_is_named() -> None:
     assert not list(Choice(choice.found, choice.recipe, (high,)).warnings())
 
 
-def test_what_never_happens_cannot_be_told() -> None:
+def test_event_that_never_happens_cannot_be_predicted() -> None:
     calm = [run for run in RUNS.runs if not run.signals["collision"].any()]
     with pytest.raises(InvalidInput, match="nothing can be learned"):
         recipe = TreeRecipe(Corpus(calm, LAWS, None, 0.1), tree().family, 2.0, 10)
         recipe(range(len(calm)))
 
 
-def test_without_scikit_learn_it_says_what_is_missing(
+def test_missing_scikit_learn_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.tree", None)
@@ -410,7 +410,7 @@ def test_a_family_of_one_word_signals_is_enough() -> None:
     assert set(found.signals) <= {"collision", "braking", "speed"}
 
 
-def test_a_judge_repeats_what_is_owed_at_the_end() -> None:
+def test_judge_repeats_pending_obligations_at_the_end() -> None:
     laws = find_laws("go := always (red -> eventually[0, 1 s] moves)")
     frames = tuple(Frame(i * 0.1, i, {"red": i == 3, "moves": False}) for i in range(6))
     header = TraceHeader(None, ("red", "moves"), 0.1, "wait", 1)

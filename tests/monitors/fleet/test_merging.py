@@ -182,7 +182,7 @@ def test_a_guard_that_stopped_for_the_models_own_law_does_not_feed_its_threshold
         parse_tally({**own.as_dict(), "after_stops": {"0.4": [1, 2]}})
 
 
-def test_whoever_saw_another_world_is_refused_unless_accepted() -> None:
+def test_tally_of_another_world_is_rejected_unless_accepted() -> None:
     rng = np.random.default_rng(2)
     changed = TRUE.copy()
     changed[0] = [0.5, 0.3, 0.15, 0.05]

@@ -43,7 +43,7 @@ def test_the_evidence_is_what_bets_on_each_transition_gain() -> None:
     assert found[0].evidence == pytest.approx(gained / limit)
 
 
-def test_whoever_saw_the_same_world_is_hardly_ever_rejected() -> None:
+def test_tally_of_the_same_world_is_hardly_ever_rejected() -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
         tallies = [walked(TRUE, steps, rng) for steps in (50, 500, 5_000)]
@@ -66,11 +66,11 @@ def test_what_only_one_has_seen_is_nothing_against_it() -> None:
     assert not rejected(of(["a", "b"] * 50), [of(["c", "d"] * 500)])
 
 
-def test_a_way_that_nobody_else_ever_took_is() -> None:
+def test_transition_that_no_other_tally_has_is_rejected() -> None:
     found = rejected(of(["a", "b"] * 5_000), [of(["a", "c"] * 50)])
     assert [each.state for each in found] == ["a"]
 
 
-def test_nobody_is_no_contributor() -> None:
+def test_empty_tally_is_not_a_contributor() -> None:
     assert not rejected(of(["a", "b"]), [])
     assert not rejected(Tally(), [Tally()])

@@ -100,7 +100,7 @@ def test_a_broken_law_is_the_reason() -> None:
 # -- held ----------------------------------------------------------------------------
 
 
-def test_what_is_held_says_so_and_what_is_called_for_anew_says_why() -> None:
+def test_held_decision_says_so_and_new_decision_gives_its_reason() -> None:
     first, again, held = drive(near(), "rolling", "rolling", "stopped")
     assert (
         "the risk of breaking" in first.reason

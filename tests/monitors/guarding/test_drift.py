@@ -124,14 +124,14 @@ def test_the_shares_are_the_whole_level_and_the_evidence_their_sum() -> None:
     assert parts == pytest.approx(drift.evidence) and drift.evidence < ENOUGH
 
 
-def test_where_a_guard_steps_in_nobody_knows_which_alarms_were_false() -> None:
+def test_false_alarms_are_unknown_where_a_guard_intervenes() -> None:
     drift = after([], policy(runs(RNG, 500), "stop"))
     assert [each.what for each in drift.examined] == [
         "violations", "alarms", "violations without alarm",
     ]  # fmt: skip
 
 
-def test_without_training_figures_nothing_is_examined_and_that_is_said() -> None:
+def test_without_training_figures_drift_is_reported_as_not_examined() -> None:
     drift = after(runs(RNG, 5), Policy(shadow=True))
     assert drift.examined == [] and drift.evidence == 1.0
     assert not [*drift.sentences()]

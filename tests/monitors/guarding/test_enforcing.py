@@ -26,7 +26,7 @@ def test_a_guard_stops_the_car_for_what_a_stop_keeps(name: str) -> None:
     assert kinds(name, "slow") == {"slow"}
 
 
-def test_nobody_is_stopped_for_not_moving_off() -> None:
+def test_guard_does_not_stop_a_car_for_not_moving_off() -> None:
     assert asks_to_move(load_scenario("green-start").laws) == {"38_1"}
     assert kinds("green-start", "stop") == {"alert"}
     assert kinds("green-start", "slow") == {"alert"}

@@ -48,7 +48,7 @@ def test_what_would_not_pass_takes_no_other_action_s_place() -> None:
     assert guard.review(frame(1, "far"), GO, frame(2, "far")).kind == "proceed"
 
 
-def test_an_action_that_would_break_a_law_is_said_to() -> None:
+def test_decision_says_that_the_action_would_break_a_law() -> None:
     veto = before().review(frame(0, "far"), GO, frame(1, "far", speed=80.0))
     assert veto.kind == "stop"
     assert veto.reason == "the proposed action would break always speed <= 60"
@@ -61,7 +61,7 @@ def test_a_veto_is_not_held_against_another_action() -> None:
     assert guard.review(frame(1, "far"), GO, frame(2, "far")).kind == "proceed"
 
 
-def test_where_it_stands_is_judged_after_and_not_before() -> None:
+def test_observed_state_is_judged_after_and_not_before() -> None:
     away = frame(1, "stopped")
     assert before().review(frame(0, "rolling"), GO, away).kind == "proceed"
     assert before("both").review(frame(0, "rolling"), GO, away).kind == "stop"
@@ -70,7 +70,7 @@ def test_where_it_stands_is_judged_after_and_not_before() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "both"])
-def test_nothing_passes_that_nobody_foresees(when: str) -> None:
+def test_action_without_foresight_does_not_pass(when: str) -> None:
     blind = before(when).review(frame(0, "far"), GO)
     assert (blind.kind, blind.law) == ("stop", "")
     assert "there is no prediction" in blind.reason
@@ -108,7 +108,7 @@ def test_foreseeing_leaves_the_guard_as_it_was(walk: list[str], ahead: str) -> N
 
 
 @given(walks)
-def test_what_is_foreseen_is_what_is_then_observed(walk: list[str]) -> None:
+def test_foreseen_frame_equals_observed_frame(walk: list[str]) -> None:
     """The risk of the next frame, told one frame ahead, is the same number."""
     seeing, plain = (
         before(rules={"*": (Step("alert", 1.0),)}),

@@ -132,7 +132,7 @@ def test_the_decision_of_a_calm_frame_is_proceed() -> None:
     assert stopped.reason == ""
 
 
-def test_a_law_that_is_broken_says_so_and_is_armed_again() -> None:
+def test_violated_law_is_reported_and_armed_again() -> None:
     decisions = drive(guarded(), *["rolling"] * 5)
     assert [d.violated for d in decisions] == [(), (), (), (LAW,), ()]
     assert decisions[3].risk == Risk(1.0, 1.0, 1.0)
@@ -182,7 +182,7 @@ def test_a_state_never_seen_takes_the_worst_of_its_nearest(
     assert law.point == known.risk.point
 
 
-def test_an_unknown_state_with_no_risk_still_stops_where_the_policy_says_so() -> None:
+def test_unknown_state_stops_if_the_policy_says_so() -> None:
     unseen = {"speed": 80.0}
     calm = {"*": (Step("alert", 1.0),)}
     stop = guarded(rules=calm, unknown_state="stop")

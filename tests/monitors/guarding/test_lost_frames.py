@@ -115,7 +115,7 @@ def test_where_time_leaps_and_comes_back_nothing_passes() -> None:
     assert kinds(drive(guard, *["stopped"] * 5, start=3)) == ["stop"] * 5
 
 
-def test_what_is_obeyed_settles_a_law_at_once() -> None:
+def test_met_obligation_settles_a_law_at_once() -> None:
     guard = mild()
     drive(guard, "far")
     guard.review(frame(1, "far", speed=math.nan))
@@ -123,7 +123,7 @@ def test_what_is_obeyed_settles_a_law_at_once() -> None:
     assert kinds(drive(guard, "stopped", "stopped", start=2)) == ["stop", "proceed"]
 
 
-def test_a_violation_that_is_certain_is_told_of_in_doubt_too() -> None:
+def test_certain_violation_is_reported_despite_lost_frames() -> None:
     guard = mild()
     drive(guard, "far")
     guard.review(frame(1, "far", speed=math.nan))

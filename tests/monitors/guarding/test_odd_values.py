@@ -78,7 +78,7 @@ def test_an_odd_call_ends_neither_the_agent_nor_the_record(
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_what_is_written_reads_back(odd: str) -> None:
+def test_written_values_read_back(odd: str) -> None:
     value = ODD[odd]()
     if oversized(value):
         return

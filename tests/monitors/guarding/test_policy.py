@@ -248,7 +248,7 @@ def test_the_documented_policy_is_the_default() -> None:
         assert f"| `{key}` |" in page, "a key that the page does not explain"
 
 
-def test_what_is_written_is_a_copy() -> None:
+def test_policy_as_dict_is_a_copy() -> None:
     chosen = Policy()
     chosen.as_dict()["deadline_s"]["gate"] = 9.0
     assert chosen == Policy()
@@ -298,7 +298,9 @@ def test_a_calibration_reads_back_and_has_to_rise() -> None:
     assert "calibration, law no_collision" in str(error.value)
 
 
-def test_laws_without_a_rule_are_told_and_none_ruled_is_refused() -> None:
+def test_laws_without_a_rule_are_reported_and_a_policy_without_any_is_rejected() -> (
+    None
+):
     alert = (Step("alert", 0.3),)
     policy = Policy(name="mine", rules={"a": alert, "b": alert})
     assert policy.without_rule(["a", "b"]) == ()

@@ -143,7 +143,7 @@ def raw(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_record_is_written_line_by_line_where_it_is_told_to(tmp_path: Path) -> None:
+def test_record_is_written_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "run.jsonl"
     record = RunRecord(path, {"seed": 1})
     assert (record.path, record.lines) == (path, 1)
@@ -227,7 +227,7 @@ class Long:
          f"{{'a': nan, 'b': {{'c': {object!r}}}}}"),
     ],
 )  # fmt: skip
-def test_what_json_cannot_say_is_said_and_read_again(
+def test_values_that_json_lacks_are_written_and_read_back(
     value: object, said: object, again: str
 ) -> None:
     assert encodable(value) == said
@@ -288,7 +288,9 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
         ),
     ],
 )
-def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -> None:
+def test_invalid_record_gives_the_reason(
+    content: bytes, said: str, tmp_path: Path
+) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(content)
     with pytest.raises(BrokenRecord) as refused:
@@ -296,7 +298,7 @@ def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -
     assert said in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "no", "no such file"), (tmp_path, "is a directory")):
         with pytest.raises(BrokenRecord, match=f": {why}"):
             lines_of(path)
@@ -465,7 +467,7 @@ def test_a_blank_at_the_end_of_a_line_shows(
         lines_of(path)
 
 
-def test_nothing_stands_behind_the_end_of_a_record(tmp_path: Path) -> None:
+def test_lines_after_the_end_of_a_record_are_rejected(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:2])
     path.write_text(path.read_text() + "{}\n")
     resealed(path, 0)
@@ -526,7 +528,7 @@ def test_lines_out_of_place_show(order: tuple[int, ...], tmp_path: Path) -> None
     ("number", "added"),
     [(0, '"clock":[1.0]'), (1, '"clock":[1.0]'), (1, '"machine":{}')],
 )
-def test_what_is_added_behind_the_hash_shows(
+def test_text_added_after_the_hash_is_detected(
     number: int, added: str, tmp_path: Path
 ) -> None:
     path = recorded(tmp_path, *FRAMES[:2])

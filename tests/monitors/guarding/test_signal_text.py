@@ -40,7 +40,7 @@ def test_a_value_that_equals_the_last_is_not_taken_for_it(
 
 @pytest.mark.parametrize("one", [0.0, -0.0, 0, False, 1, 1.0, True, None, "1"])
 @pytest.mark.parametrize("other", [0.0, -0.0, 0, False, 1, 1.0, True, None, "1"])
-def test_zeros_ones_and_truth_are_told_apart(one: Any, other: Any) -> None:
+def test_zeros_ones_and_booleans_are_distinguished(one: Any, other: Any) -> None:
     text = SignalText(encode)
     assert [text({"a": one}), text({"a": other})] == [
         encode({"a": one}), encode({"a": other}),

@@ -155,7 +155,7 @@ def test_a_law_says_whether_it_breaks() -> None:
     assert single.violated == (LAW,)
 
 
-def test_what_is_owed_runs_out_and_breaks_the_law() -> None:
+def test_expired_obligation_breaks_the_law() -> None:
     watch = watching()
     law = watch.laws[0]
     left = []
@@ -171,7 +171,7 @@ def test_what_is_owed_runs_out_and_breaks_the_law() -> None:
     assert law.sentence(0.2).endswith(", and its obligation is due in 0.3 s")
 
 
-def test_a_law_that_breaks_is_told_of_once() -> None:
+def test_violated_law_is_reported_once() -> None:
     watch = watching()
     assert watch.read(frame(0, "far", speed=80.0))
     assert watch.violated == (SPEEDING,) and watch.laws[1].risk == BROKEN
@@ -237,7 +237,7 @@ def test_an_unknown_state_moves_the_laws_on_and_breaks_them() -> None:
     assert watch.laws[0].risk == BROKEN == watch.laws[1].risk
 
 
-def test_an_unknown_state_can_bring_what_was_owed() -> None:
+def test_unknown_state_can_raise_an_obligation() -> None:
     watch = walk(watching(), "rolling")
     assert watch.read(frame(1, "stopped", braking=False))
     assert watch.unknown and watch.laws[0].left_s is None
@@ -294,7 +294,7 @@ def test_the_end_of_traces_is_no_state_of_the_world() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
-def test_no_more_is_remembered_than_so_many_states(
+def test_number_of_remembered_states_is_limited(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_REMEMBERED", most)
@@ -308,7 +308,7 @@ def test_no_more_is_remembered_than_so_many_states(
     assert (len(watch.parts[0]._unknown), len(watch.parts[0]._words)) == (most, most)
 
 
-def test_what_is_remembered_is_not_worked_out_again() -> None:
+def test_remembered_risk_is_not_computed_again() -> None:
     watch = watching()
     watch.read(frame(0, "far", speed=80.0))
     known, words = watch.parts[0]._known, watch.parts[0].evidence()
@@ -344,7 +344,7 @@ def test_a_frame_within_a_tick_only_fills_it_up() -> None:
     assert watch.abstracted(at(0.1, "rolling")) == (bits,)
 
 
-def test_where_frames_are_missing_time_goes_on() -> None:
+def test_time_passes_while_frames_are_missing() -> None:
     watch, steady = watching(), watching()
     walk(watch, "rolling")
     walk(steady, *["rolling"] * 3)
@@ -356,7 +356,7 @@ def test_where_frames_are_missing_time_goes_on() -> None:
     assert late.violated == (LAW,)
 
 
-def test_so_many_ticks_may_be_missing_and_no_more() -> None:
+def test_number_of_missing_ticks_is_limited() -> None:
     watch = walk(watching(), "far")
     assert watch.read(at(100.1, "far"))
     assert watch.ticks == 1002
@@ -398,7 +398,7 @@ def refused(learned: Model, laws: Sequence[str] = (), **changes: Any) -> str:
     return str(error.value)
 
 
-def test_what_cannot_be_watched_is_said() -> None:
+def test_law_that_cannot_be_watched_is_reported() -> None:
     plain = model()
     assert refused(replace(plain, abstraction=None)) == (
         "m.json: the model has no abstraction, so its states cannot be computed "

@@ -349,7 +349,7 @@ def test_what_the_law_asks_of_every_frame_is_not_pending() -> None:
     assert law("always (a -> next a) and always a").names == ("idle", "violated")
 
 
-def test_what_was_owed_first_dates_the_violation() -> None:
+def test_oldest_obligation_dates_the_violation() -> None:
     text = "always (eventually[0, 1 steps] always[0, 1 steps] a)"
     monitor = Monitor(law(text))
     for holds in (True, True, True, False):
@@ -403,7 +403,7 @@ def test_left_is_the_distance_to_the_violation(formula: Formula) -> None:
     assert (automaton.pending == (automaton.due > 0)).all()
 
 
-def test_time_left_is_that_of_what_is_owed() -> None:
+def test_time_left_is_that_of_the_pending_obligation() -> None:
     """An invariant beside it may break at once, but that is not what is waited for."""
     automaton = law("always (a -> eventually[0, 3 steps] b) and always c")
     assert automaton.names == ("idle", "wait:1", "wait:2", "wait:3", "violated")
@@ -416,7 +416,7 @@ def test_time_left_is_that_of_what_is_owed() -> None:
 
 @settings(max_examples=80)
 @given(laws(2, 2), WORDS, WORDS.filter(bool))
-def test_what_is_owed_breaks_no_sooner_than_the_law(
+def test_obligation_expires_no_sooner_than_the_law(
     formula: Formula, seen: list[int], then: list[int]
 ) -> None:
     automaton = compile_law(formula)
@@ -444,7 +444,7 @@ SINGLE = [
 
 @settings(max_examples=100)
 @given(st.sampled_from(SINGLE), WORDS, WORDS)
-def test_what_is_owed_is_unmet_exactly_when_its_own_time_runs_out(
+def test_obligation_is_unmet_exactly_when_its_time_runs_out(
     text: str, seen: list[int], then: list[int]
 ) -> None:
     automaton = law(text)
@@ -521,7 +521,7 @@ def test_what_reads_too_much_to_be_tried_may_show_anything() -> None:
 # -- refusals -----------------------------------------------------------------------
 
 
-def test_what_is_too_large_is_refused_with_the_clock_that_fits() -> None:
+def test_oversized_law_is_rejected_with_a_suitable_clock() -> None:
     formula = parse_formula("always (a -> eventually[0, 300 s] b)")
     with pytest.raises(TooLarge) as caught:
         compile_law(formula, 0.1, max_states=2000)

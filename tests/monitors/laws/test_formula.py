@@ -251,7 +251,7 @@ def test_nesting_is_limited_before_python_gives_up(before: str) -> None:
 
 
 @given(bounded_formulas(2))
-def test_what_is_temporal_is_known(formula: Formula) -> None:
+def test_temporal_formulas_are_recognised(formula: Formula) -> None:
     words = ("always", "eventually", "next", "until", "once", "historically", "since")
     assert is_temporal(formula) == any(word in repr(formula) for word in words)
 
@@ -270,7 +270,7 @@ def test_what_is_temporal_is_known(formula: Formula) -> None:
         ("speed > 3 untill brake > 2", "did you mean until?"),
     ],
 )
-def test_a_misspelt_operator_is_told_by_the_nearest(
+def test_misspelt_operator_gets_a_suggestion(
     text: str, said: str, vocabulary: Vocabulary | None
 ) -> None:
     with pytest.raises(InvalidExpression) as caught:

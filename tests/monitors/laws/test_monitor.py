@@ -134,7 +134,7 @@ def test_since_is_when_what_the_trigger_remembers_came() -> None:
 
 
 @pytest.mark.parametrize("owed", range(1, 9))
-def test_what_breaks_at_once_arose_then_whatever_else_is_owed(owed: int) -> None:
+def test_immediate_violation_is_triggered_when_it_happens(owed: int) -> None:
     response = f"always (a -> eventually[0, {owed + 1} steps] b)"
     automaton = law(f"({response}) and (always not c)")
     monitor = Monitor(automaton)
@@ -144,7 +144,7 @@ def test_what_breaks_at_once_arose_then_whatever_else_is_owed(owed: int) -> None
     assert monitor.violations == [Violation(owed, owed)]
 
 
-def test_what_holds_at_the_start_is_owed_since_the_start() -> None:
+def test_trigger_that_holds_at_the_start_arises_at_the_start() -> None:
     automaton = law("eventually[0, 4 steps] a and always (b -> next a)")
     assert streamed(automaton, [0] * 5).violations == [Violation(4, 0)]
     assert streamed(automaton, [0] * 10).violations == [
@@ -164,7 +164,7 @@ def test_an_invariant_is_broken_where_it_does_not_hold() -> None:
 
 @settings(max_examples=60)
 @given(st.sampled_from(SHAPES[:8]), st.lists(st.integers(0, 3), max_size=7))
-def test_pending_is_what_can_still_go_unmet_of_what_is_owed(
+def test_pending_obligations_are_those_that_can_still_be_unmet(
     text: str, word: list[int]
 ) -> None:
     automaton = law(text)

@@ -234,7 +234,7 @@ def test_one_broken_clause_breaks_all() -> None:
     assert progression.after(owed, 3) == NOTHING
 
 
-def test_what_remains_is_said_once() -> None:
+def test_remaining_formula_has_no_duplicates() -> None:
     progression = Progression(Normal(None, nodes=[Node("atom")]))
     owed = one(lit("F", 0, 4)) | one(lit("F", 1, 4))
     assert progression.after(owed, 0) == one(lit("F", 0, 3))

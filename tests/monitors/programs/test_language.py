@@ -66,7 +66,7 @@ if user["role"] == "guest":
     ]
 
 
-def test_all_that_is_said_is_kept_and_the_severest_decides() -> None:
+def test_all_verdicts_are_kept_and_the_severest_decides() -> None:
     text = 'ask("one")\ndeny("two", ["a"])\nreflect("three")\ndeny("four", ["b"])'
     outcome = _run(text)
     assert [v.kind for v in outcome.verdicts] == ["ask", "deny", "reflect", "deny"]
@@ -161,7 +161,7 @@ def test_steps_are_counted_the_same_in_every_run() -> None:
     assert runs == {3 * 2 + 3 * 2 * 4 + 0 + 0}
 
 
-def test_the_budget_ends_what_goes_on() -> None:
+def test_step_budget_ends_an_endless_program() -> None:
     loop = "".join(f"{' ' * i}for x{i} in {list(range(9))}:\n" for i in range(8))
     outcome = _run(f"{loop}{' ' * 8}pass")
     assert outcome.fault == f"the program takes more than {MOST_STEPS} steps"
@@ -230,9 +230,7 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
         ("x = (", "line 1: not valid Python syntax:"),
     ],
 )
-def test_what_is_not_in_the_language_is_refused_with_its_line(
-    text: str, problem: str
-) -> None:
+def test_unsupported_syntax_is_rejected_with_its_line(text: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         Program(text, TOOLS)
     assert str(refused.value).startswith(problem)
@@ -243,7 +241,7 @@ def test_what_it_calls_and_reads_is_known_before_it_runs() -> None:
     assert program.uses == ("Same",) and program.reads == ("user",)
 
 
-def test_functions_describe_themselves_to_who_writes_programs() -> None:
+def test_functions_are_described_for_authors_of_programs() -> None:
     lines = TOOLS.described()
     assert lines[0].startswith("CheckAccess(allowed, needed): Returns whether any")
     with pytest.raises(InvalidInput, match="has no description"):

@@ -71,7 +71,7 @@ def test_a_sentence_is_about_the_tools_that_there_are(
         assert guard.before(call, arguments).passes is bool(passes)
 
 
-def test_whoever_has_no_contacts_knows_nobody() -> None:
+def test_user_without_contacts_knows_nobody() -> None:
     asked = judge("do not mail strangers", contacts=None)
     with AgentGuard.by_laws([], judges=[asked]) as guard:
         assert not guard.before("send_email", {"recipient": "ada@x.org"}).passes

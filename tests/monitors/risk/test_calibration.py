@@ -29,7 +29,7 @@ def test_risks_keep_their_order_and_certainty_stays(
     assert (meant[0], meant[-1]) == (0.0, 1.0)
 
 
-def test_what_is_said_too_high_comes_down_to_what_happened() -> None:
+def test_overestimated_risk_is_calibrated_to_the_observed_rate() -> None:
     random = np.random.default_rng(7)
     run = np.arange(4000)
     said = random.random(4000)

@@ -235,7 +235,7 @@ def test_at_END_the_last_state_repeats_for_ever(data: st.DataObject) -> None:
         assert with_end[:, :end] == pytest.approx(without[:, :end], abs=1e-12)
 
 
-def test_what_is_owed_at_END_is_decided_by_the_last_state() -> None:
+def test_pending_obligation_at_END_is_decided_by_the_last_state() -> None:
     """A trigger alone ends unmet, a response ends met; nothing owed ends well."""
     automaton = law("always (a -> eventually[0, 5 steps] b)")
     column = {mask: i for i, mask in enumerate(automaton.letters)}

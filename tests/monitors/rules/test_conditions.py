@@ -75,7 +75,7 @@ def test_a_memory_is_of_one_run() -> None:
         ("action", "not a condition"),
     ],
 )
-def test_what_is_no_condition(text: str, said: str) -> None:
+def test_invalid_conditions_are_rejected(text: str, said: str) -> None:
     with pytest.raises(InvalidExpression, match=said):
         parse_condition(text, HOUSEHOLD)
 

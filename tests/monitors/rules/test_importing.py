@@ -156,7 +156,7 @@ def test_a_rule_that_needs_a_predicate_is_never_silently_true(tmp_path: Path) ->
         ("nothing here at all", "the file has no rule"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_line(
+def test_unreadable_rule_is_reported_with_its_line(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     found = imported(tmp_path, "\n" + text)
@@ -312,7 +312,7 @@ def test_run_logs_are_read_without_a_label(tmp_path: Path) -> None:
     assert [e.succeeded for e in (filled.events[1], listed.events[1])] == [False] * 2
 
 
-def test_a_log_that_is_none_says_so(tmp_path: Path) -> None:
+def test_invalid_log_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({"intermediate_steps": [{"action": "x"}]}))
     with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec"):
@@ -333,9 +333,7 @@ def test_a_trigger_of_several_moments_makes_a_rule_for_each(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("word", ["stpo", "STOP", "stop_now", "halt()"])
-def test_an_enforcement_that_nobody_knows_is_off_and_said(
-    tmp_path: Path, word: str
-) -> None:
+def test_unknown_enforcement_is_off_and_reported(tmp_path: Path, word: str) -> None:
     text = f"rule @typo\ntrigger put\ncheck\n true\nenforce\n {word}\nend\n"
     found = imported(tmp_path, text)
     (rule,) = found.rules.rules

@@ -219,7 +219,7 @@ def test_a_file_adds_predicates_that_build_on_each_other(tmp_path: Path) -> None
         ("both:", "b-th:", "cannot be the name"),
     ],
 )
-def test_an_added_predicate_that_is_wrong_says_so(
+def test_invalid_added_predicate_is_reported(
     tmp_path: Path, old: str, new: str, said: str
 ) -> None:
     path = tmp_path / "mine.yaml"

@@ -83,7 +83,7 @@ def test_an_answer_is_a_label_up_to_there(
     assert answered(recorded(tmp_path / "b.run.jsonl", asked="edit")) == []
 
 
-def test_what_makes_no_trace_says_so(tmp_path: Path) -> None:
+def test_run_that_cannot_become_a_trace_is_rejected(tmp_path: Path) -> None:
     run = recorded(tmp_path / "a.run.jsonl", vocabulary="mine")
     with pytest.raises(InvalidInput, match="vocabulary 'mine'"):
         marked_run(run, "miss")

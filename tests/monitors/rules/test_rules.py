@@ -137,7 +137,7 @@ def test_a_score_counts_traces(rules: RuleSet) -> None:
     assert found.called == ("hit", "false alarm", "nobody knows")
 
 
-def test_what_a_trace_does_not_carry_is_said_with_its_name() -> None:
+def test_signal_missing_from_a_trace_is_named() -> None:
     asks = rules_from(
         "format: forewarn.rules/1\ndomain: household\n"
         "rules: [{name: a, before: any, when: is_open(Fridge)}]",

@@ -31,7 +31,7 @@ def test_the_report_as_json() -> None:
     )
 
 
-def test_too_little_is_said_to_be_too_little() -> None:
+def test_insufficient_data_is_reported() -> None:
     report = FairnessReport({})
     assert report.fair
     assert report.verdict().endswith("this needs a law and at least 10 traces.")

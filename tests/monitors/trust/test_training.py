@@ -147,7 +147,7 @@ def test_a_signal_that_the_trace_cannot_know() -> None:
 # files
 
 
-def test_traces_and_sequences_are_told_apart(tmp_path: Path) -> None:
+def test_traces_and_sequences_are_distinguished(tmp_path: Path) -> None:
     for name, content, frames in [
         ("a.txt", "a b\nc\n", False),
         ("b.txt", "\n  a\n", False),
@@ -248,7 +248,7 @@ def test_irregular_frames_have_no_period(tmp_path: Path) -> None:
     assert training.period_s is None
 
 
-def test_frames_that_come_later_than_their_period_are_told(tmp_path: Path) -> None:
+def test_frames_later_than_their_period_are_reported(tmp_path: Path) -> None:
     training = Training()
     for name, gap in (("kept", 0.1), ("late", 0.5)):
         frames = tuple(Frame(gap * i, i, {"x": 1.0}) for i in range(5))

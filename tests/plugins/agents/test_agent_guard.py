@@ -169,7 +169,7 @@ def test_observing_that_fails_after_a_call_stops() -> None:
     assert guard.after() == Verdict(False, STOPPED, stopped=True)
 
 
-def test_a_halt_that_fails_stops_all_the_same() -> None:
+def test_failing_halt_still_stops_the_agent() -> None:
     def fail() -> None:
         raise RuntimeError("no brakes")
 
@@ -178,7 +178,7 @@ def test_a_halt_that_fails_stops_all_the_same() -> None:
     assert tell(guard, kitchen, *FORK_IN, SWITCH_ON)[-1].stopped
 
 
-def test_a_call_that_nobody_can_read_is_not_carried_out() -> None:
+def test_unreadable_call_is_not_carried_out() -> None:
     def unread(*_: object) -> Action:
         raise InvalidInput("gibberish")
 
@@ -233,7 +233,7 @@ def test_skip_withholds_and_says_why() -> None:
     assert not last.passes and last.message.startswith(f"{WITHHELD}: ")
 
 
-def test_nobody_to_foresee_is_refused_at_once() -> None:
+def test_policy_that_needs_foresight_is_rejected_without_it() -> None:
     with pytest.raises(InvalidInput, match="cannot predict"):
         Kitchen().guard(policy("stop"), foresee=None)
 

@@ -205,7 +205,7 @@ def test_a_guard_that_raises_in_spite_of_all_runs_nothing(
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_tool_that_raises_is_judged_all_the_same(way: str) -> None:
+def test_tool_that_raises_is_still_judged(way: str) -> None:
     class Clumsy(Kitchen):
         def act(self, verb: str, thing: str, receptacle: str | None = None) -> str:
             super().act(verb, thing, receptacle)
@@ -237,7 +237,7 @@ def test_an_agent_that_was_stopped_stays_so_and_open_calls_are_answered() -> Non
     assert result["messages"][-1].content == STOPPED and model.told == []
 
 
-def test_it_stands_with_other_middleware() -> None:
+def test_guard_works_with_other_middleware() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("reflect"))
     limit = ToolCallLimitMiddleware(run_limit=2)
@@ -352,7 +352,7 @@ def test_parallel_calls_run_in_the_order_of_their_message(way: str) -> None:
     assert kitchen.done == [call[:2] for call in many]
 
 
-def test_a_call_that_another_middleware_answers_keeps_nobody_waiting() -> None:
+def test_call_answered_by_another_middleware_blocks_no_other_call() -> None:
     class Answers(AgentMiddleware[Any, Any, Any]):
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             call = request.tool_call
@@ -578,7 +578,7 @@ def test_a_tool_that_runs_at_the_provider_is_an_error(way: str) -> None:
     assert drive(harmless=["web_search"])["messages"][-1].content == "done"
 
 
-def test_who_jumps_to_the_tools_runs_no_refused_call() -> None:
+def test_jump_to_the_tools_runs_no_rejected_call() -> None:
     class Jumps(AgentMiddleware[Any, Any, Any]):
         @hook_config(can_jump_to=["tools"])
         def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:

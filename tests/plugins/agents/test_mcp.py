@@ -206,7 +206,7 @@ def test_the_command_stands_before_a_server_of_its_own(tmp_path: Path) -> None:
         (["--", "true"], 2, "--law"),
     ],
 )
-def test_what_cannot_be_guarded_is_said_in_one_line(
+def test_unusable_server_is_reported_in_one_line(
     words: list[str], status: int, said: str
 ) -> None:
     done = CliRunner().invoke(main, ["mcp", "guard", *words])
@@ -517,7 +517,7 @@ def test_a_server_that_ends_or_floods_within_a_call_fails_it(
     assert CliRunner().invoke(main, ["verify", str(record)]).exit_code == 0
 
 
-def test_a_server_that_never_answers_is_said_in_one_line(
+def test_server_that_never_answers_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forewarn.plugins.mcp.START_LIMIT_S", 0.5)

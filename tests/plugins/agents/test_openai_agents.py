@@ -214,7 +214,7 @@ def test_arguments_that_are_not_json_run_nothing() -> None:
     assert outputs(result) == [UNREADABLE] * 2 and kitchen.done == []
 
 
-def test_a_tool_that_raises_is_judged_all_the_same() -> None:
+def test_tool_that_raises_is_still_judged() -> None:
     class Clumsy(Kitchen):
         def act(self, verb: str, thing: str, receptacle: str | None = None) -> str:
             super().act(verb, thing, receptacle)

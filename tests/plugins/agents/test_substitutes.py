@@ -77,7 +77,7 @@ def test_tools_that_stand_for_other_actions_are_not_substituted(
         asked.check_tools(TOOLS)
 
 
-def test_nothing_runs_where_nobody_said_which_tools_there_are(judge: RuleJudge) -> None:
+def test_nothing_runs_if_the_tools_are_unknown(judge: RuleJudge) -> None:
     with guard(judge) as asked:
         verdict = asked.before("delete", {"path": "a.txt"})
         assert not verdict.passes and verdict.instead is None
@@ -157,7 +157,7 @@ def test_langchain(judge: RuleJudge, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["call", "acall"])
-def test_langchain_what_an_agent_does_not_have_is_not_told_as_done(
+def test_langchain_substitute_that_the_agent_lacks_is_not_reported_as_done(
     judge: RuleJudge, way: str
 ) -> None:
     pytest.importorskip("langchain", reason="langchain is not installed")
@@ -205,7 +205,9 @@ def test_openai_agents(judge: RuleJudge) -> None:
     assert output.endswith("Its result is: copied") and "keep" in output
 
 
-def test_openai_what_runs_elsewhere_is_not_told_as_done(judge: RuleJudge) -> None:
+def test_openai_substitute_that_runs_elsewhere_is_not_reported_as_done(
+    judge: RuleJudge,
+) -> None:
     pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents import Agent, Runner, WebSearchTool, function_tool
 

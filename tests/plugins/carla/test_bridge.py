@@ -94,7 +94,7 @@ def test_a_server_that_is_killed_is_named() -> None:
     found.close()
 
 
-def test_nobody_at_the_port_is_said_so() -> None:
+def test_missing_server_at_the_port_is_reported() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -125,7 +125,7 @@ def test_versions_must_be_the_same() -> None:
     assert caught.value.exit_status == 3
 
 
-def test_a_stand_in_ends_with_whoever_started_it() -> None:
+def test_stand_in_ends_with_the_process_that_started_it() -> None:
     server = StandIn(["--map", "tee", "--kinematic"])
     assert server.runs
     server._process.stdin.close()  # type: ignore[union-attr]

@@ -116,7 +116,7 @@ def drive(port: int) -> Drive:
     return Drive(port)
 
 
-def test_who_would_run_the_light_is_stopped_before_the_line(
+def test_car_that_would_run_the_light_is_stopped_before_the_line(
     drive: Drive, tmp_path: Path
 ) -> None:
     path = tmp_path / "drive.run.jsonl"
@@ -139,7 +139,7 @@ def test_who_would_run_the_light_is_stopped_before_the_line(
     assert any(each.get("obeyed") for each in done)
 
 
-def test_who_watches_sees_the_road_and_who_is_on_it(drive: Drive) -> None:
+def test_live_view_shows_road_and_traffic(drive: Drive) -> None:
     with GuardedVehicle(drive.world, drive.car, make_guarding()) as guarded:
         shown = guarded.watching.shown
         assert shown.things() == [], "nothing was seen yet"
@@ -489,9 +489,7 @@ def test_a_guard_that_hangs_stops_the_car(beside: Any) -> None:
 
 
 @pytest.mark.slow
-def test_where_nothing_is_recorded_the_status_says_so(
-    beside: Any, tmp_path: Path
-) -> None:
+def test_status_says_that_nothing_is_recorded(beside: Any, tmp_path: Path) -> None:
     out = tmp_path / "drive.jsonl.gz"
     _, recorder = beside("sync", "record", str(out), "--for", "0")
     said, _ = recorder.communicate(timeout=20)

@@ -153,9 +153,7 @@ def test_a_stream_that_falls_silent_stops_the_car_and_a_torn_one_is_got_over(
 @pytest.mark.parametrize(
     "mode", ["swallow", pytest.param("deafen", marks=pytest.mark.soak)]
 )
-def test_a_server_that_only_seems_to_be_there_is_said_in_time(
-    mode: str, road: Road
-) -> None:
+def test_unresponsive_server_is_reported_in_time(mode: str, road: Road) -> None:
     road.proxy.tell(mode)
     began_s = time.monotonic()
     said = f"127.0.0.1:{road.proxy.port} does not answer"
@@ -174,7 +172,7 @@ def test_a_server_that_turns_hostile_ends_the_guard_with_a_word(road: Road) -> N
     assert road.drive(60) > 3.0, "its driver has it"
 
 
-def test_a_guard_whose_process_is_ended_leaves_nobody_behind(road: Road) -> None:
+def test_killed_guard_leaves_no_process_behind(road: Road) -> None:
     pid = road.guard.pid
     children = Path(f"/proc/{pid}/task/{pid}/children")
     if not children.exists():
@@ -237,7 +235,7 @@ os._exit(0)
 @pytest.mark.parametrize(
     "said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xc1" * 99, b"\x93\x01\x02\x03"]
 )
-def test_what_is_no_server_of_carlas_is_told_and_ends_no_process(said: bytes) -> None:
+def test_server_that_is_not_carla_is_reported_and_no_process_ends(said: bytes) -> None:
     """CARLA's own client would abort the process of whoever asked."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
 

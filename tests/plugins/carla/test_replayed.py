@@ -120,7 +120,7 @@ def test_a_part_of_a_recording_and_settings_given_back(
     ],
     ids=["missing", "outside", "role"],
 )
-def test_what_cannot_be_played_is_said_in_one_line(
+def test_recording_that_cannot_be_played_is_reported_in_one_line(
     port: int, driven: object, options: list[str], status: int, said: str,
     tmp_path: Path,
 ) -> None:  # fmt: skip

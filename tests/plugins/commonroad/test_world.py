@@ -51,7 +51,7 @@ def test_a_recorded_car_comes_to_the_light_behind_another() -> None:
     assert not any(frame.values["collision"] for frame in frames)
 
 
-def test_whoever_comes_from_the_side_gives_way_by_the_sign() -> None:
+def test_cross_traffic_gives_way_by_the_sign() -> None:
     frames, _ = seen(1003)
     waits = at(frames, 4.0)
     assert waits["traffic_light"] is None and not waits["in_junction"]
@@ -86,7 +86,9 @@ def test_each_vehicle_in_turn_may_be_the_ego() -> None:
         ({"files": "nothing/*.xml"}, "no file matches"),
     ],
 )
-def test_who_does_not_drive_is_no_ego(settings: dict[str, Any], words: str) -> None:
+def test_obstacle_that_does_not_drive_is_rejected_as_ego(
+    settings: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InvalidInput, match=words):
         CommonRoadWorld(**settings).reset(0)
     with pytest.raises(InvalidInput, match="lower than the number of files"):

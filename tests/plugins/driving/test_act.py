@@ -52,25 +52,25 @@ def test_a_red_line_is_stopped_at_as_hard_as_it_takes() -> None:
     assert stop(14.0, traffic_light="green", stop_line_distance=16.0) == -COMFORT
 
 
-def test_whoever_follows_closely_is_not_braked_into() -> None:
+def test_close_follower_limits_the_braking() -> None:
     close, far = Behind(2.0, 16.0), Behind(60.0, 14.0)
     assert -COMFORT < stop(14.0, behind=close) < 0
     assert stop(14.0, behind=far) == -COMFORT
 
 
-def test_danger_ahead_counts_more_than_who_follows() -> None:
+def test_danger_ahead_outweighs_following_traffic() -> None:
     danger: dict[str, Any] = {"time_to_collision": 1.2, "required_deceleration": 6.0}
     assert stop(14.0, behind=Behind(4.0, 14.0), **danger) == pytest.approx(-7.2)
     hopeless: dict[str, Any] = {"time_to_collision": 0.3, "required_deceleration": 40.0}
     assert stop(14.0, **hopeless) == -BRAKE_LIMIT
 
 
-def test_a_junction_is_left_if_nobody_comes() -> None:
+def test_car_leaves_the_junction_if_it_is_clear() -> None:
     assert stop(2.0, in_junction=True) > 0
     assert stop(12.0, in_junction=True) < 0, "slowly, though"
 
 
-def test_it_holds_before_the_way_of_those_who_come() -> None:
+def test_car_holds_before_the_path_of_crossing_traffic() -> None:
     comes = Conflict(3.0, 20.0, 2.0, 3.0)
     assert stop(7.0, comes, in_junction=True) == pytest.approx(-(7.0**2) / 6.0)
     assert stop(0.0, Conflict(0.5, 10.0, 0.5, 1.5), in_junction=True) <= 0
@@ -84,7 +84,7 @@ def test_a_junction_is_left_if_somebody_comes_only_in_the_next_one() -> None:
     assert stop(2.0, close, in_junction=True) <= -COMFORT, "it could not stop later"
 
 
-def test_it_does_not_roll_on_towards_those_who_come() -> None:
+def test_stopped_car_does_not_roll_towards_crossing_traffic() -> None:
     far = Conflict(30.0, 40.0, 2.0, 3.0)
     assert stop(0.3, far, in_junction=True) <= -COMFORT
     assert stop(8.0, far, in_junction=True) <= -COMFORT
@@ -122,14 +122,14 @@ def test_the_braking_of_a_vehicle_ahead_is_answered_before_it_is_close() -> None
     assert stop(30.0, **away) == -COMFORT
 
 
-def test_a_line_is_held_also_if_the_car_stands_a_little_beyond_it() -> None:
+def test_stopping_slightly_past_the_line_counts_as_stopping() -> None:
     at_red: dict[str, Any] = {"traffic_light": "red", "stop_line_distance": 5.0}
     assert 9.0**2 / 2 / 4.0 > BRAKE_LIMIT
     assert stop(9.0, **at_red) == -BRAKE_LIMIT
     assert stop(14.0, **at_red) == -COMFORT, "too late: it is driven over"
 
 
-def test_a_line_is_overrun_only_up_to_the_way_of_those_who_come() -> None:
+def test_car_overruns_the_line_only_up_to_crossing_traffic() -> None:
     near: dict[str, Any] = {"stop_line_distance": 4.0, "priority_vehicle": True}
     assert stop(9.0, Conflict(7.0, 15.0, 2.0, 3.0), **near) == -BRAKE_LIMIT
     in_time = Conflict(4.0, 12.0, 3.0, 4.0)
@@ -175,7 +175,7 @@ def test_a_stop_remembers_how_far_beyond_its_line_it_is() -> None:
     assert stopping(inside) > 0, "it began in the junction"
 
 
-def test_who_passes_in_the_next_lane_is_not_stopped_for() -> None:
+def test_car_in_the_next_lane_causes_no_stop() -> None:
     assert -COMFORT < stop(26.0, side_margin=-3.0) < -0.5
     assert stop(26.0, side_margin=3.0) == -COMFORT
     danger: dict[str, Any] = {"time_to_collision": 1.5, "required_deceleration": 6.0}
@@ -197,7 +197,7 @@ def test_it_goes_first_where_it_can_no_longer_hold() -> None:
     assert stop(10.0, no_way_out, in_junction=True) == -BRAKE_LIMIT
 
 
-def test_it_gets_out_of_somebodys_way_but_not_into_another() -> None:
+def test_car_clears_the_path_of_another_without_blocking_a_third() -> None:
     inside = Conflict(-3.0, 6.0, 2.0, 3.0)
     assert stop(3.0, inside, in_junction=True) == THRUST_LIMIT
     later = Conflict(-3.0, 6.0, 5.5, 6.5)

@@ -50,7 +50,7 @@ def driver(url: str, **settings: Any) -> DrivingLLM:
     return pilot
 
 
-def test_it_asks_every_so_often_and_keeps_to_its_choice() -> None:
+def test_agent_is_asked_periodically_and_keeps_its_choice() -> None:
     with serving(always(lane="left")) as model:
         pilot = driver(model.url, every_s=1.0)
         proposed = [pilot.propose(frame(step)) for step in range(25)]
@@ -116,7 +116,7 @@ def test_the_same_choice_again_stays_the_same() -> None:
         assert pilot.propose(frame(1), WORDS) == first
 
 
-def test_a_frame_is_told_in_the_vocabulary_s_words_alone() -> None:
+def test_frame_is_described_only_in_words_of_the_vocabulary() -> None:
     text = situation(
         frame(
             7,
@@ -150,7 +150,7 @@ def test_a_drive_is_reproduced_without_its_model(tmp_path: Path) -> None:
         again.propose(frame(0, traffic_light="red"))
 
 
-def test_what_is_missing_is_said() -> None:
+def test_missing_setting_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no model is named"):
         DrivingLLM()
     with pytest.raises(InvalidInput, match="folder of replies"):
@@ -246,7 +246,7 @@ def test_an_agent_thinks_again_in_carla_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("libsumo")
-def test_where_no_model_is_the_command_says_so(tmp_path: Path) -> None:
+def test_missing_model_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"

@@ -26,7 +26,7 @@ def moved(body: Mover, time_s: float) -> Mover:
     return replace(body, x=x, y=y)
 
 
-def test_who_leads_is_told_and_who_drives_beside_is_not() -> None:
+def test_lead_vehicle_is_reported_and_neighbour_is_not() -> None:
     ego = car(0.0, 0.0)
     lead, beside = car(34.0, 0.5, speed=4.0), car(20.0, 3.5, speed=0.0)
     found = BodySenses(0.1).values(0.0, ego, [beside, lead])
@@ -38,7 +38,7 @@ def test_who_leads_is_told_and_who_drives_beside_is_not() -> None:
     assert found["collision"] is False
 
 
-def test_who_comes_the_other_way_does_not_lead_and_is_met() -> None:
+def test_oncoming_car_is_met_but_is_not_the_lead_vehicle() -> None:
     found = BodySenses(0.1).values(0.0, car(0.0, 0.0), [car(40.0, 0.0, WEST)])
     assert found["lead_distance"] is None
     assert found["time_to_collision"] == 2.0
@@ -84,7 +84,7 @@ def drive(ego: Mover, other: Mover, until_s: float) -> list[float | None]:
     ]
 
 
-def test_the_first_to_leave_a_crossing_counts_and_who_comes_after_it() -> None:
+def test_first_car_to_leave_a_crossing_and_its_follower_count() -> None:
     # The other's rear leaves the ego's strip, y = 1, at 2.5 s; the ego's front comes
     # to where it was, x = 19, at 3.4 s.
     ego, other = car(-15.0, 0.0), car(20.0, -20.0, NORTH)
@@ -99,6 +99,6 @@ def test_the_first_to_leave_a_crossing_counts_and_who_comes_after_it() -> None:
     assert min(each for each in back if each is not None) == times[first]
 
 
-def test_who_follows_or_stays_away_takes_no_place() -> None:
+def test_followers_and_distant_cars_do_not_block_a_path() -> None:
     assert set(drive(car(0.0, 0.0), car(12.0, 0.0), 4.0)) == {None}
     assert set(drive(car(0.0, 0.0), car(60.0, 9.0, WEST), 6.0)) == {None}

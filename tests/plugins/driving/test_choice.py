@@ -47,7 +47,7 @@ def test_a_reply_is_read_wherever_the_choice_stands(text: str, speed: float) -> 
         '{"speed_kmh": 30, "speed_kmh": 50}', '{"speed_kmh": {"a": 1}}',
     ],
 )  # fmt: skip
-def test_what_is_no_choice_is_refused(text: str) -> None:
+def test_invalid_choice_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInput):
         choice_in(text)
 
@@ -78,7 +78,7 @@ def test_a_car_that_knows_no_speed_is_not_driven() -> None:
         as_control(HALT.action, {})
 
 
-def test_only_what_is_chosen_is_told() -> None:
+def test_only_chosen_signals_are_described() -> None:
     choice = DrivingChoice(speed_kmh=30, turn_signal="left", lane="left")
     told = as_control(choice.action, {"speed": 30.0})
     assert told == Action(
@@ -106,7 +106,7 @@ def accelerations(choice: DrivingChoice, **values: Any) -> float:
     gap=st.none() | st.floats(0, 100),
     its=st.floats(0, 200),
 )
-def test_what_the_car_is_told_is_bounded(
+def test_commands_to_the_car_are_bounded(
     speed: float,
     wanted: float,
     stop: Any,
@@ -148,7 +148,7 @@ def test_at_the_line_means_a_little_before_it(speed: float, line: float) -> None
     its=st.floats(0, 80),
     room_s=st.floats(1.5, 4.0),
 )
-def test_who_is_ahead_is_not_met(
+def test_car_ahead_is_not_counted_as_met(
     speed: float, wanted: float, its: float, room_s: float
 ) -> None:
     """The vehicle ahead brakes as hard as usual, and then stands."""

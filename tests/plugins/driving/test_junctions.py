@@ -66,7 +66,7 @@ def test_never_both(one: Movement, other: Movement) -> None:
     assert not (one.goes_before(other) and other.goes_before(one))
 
 
-def test_a_junction_tells_who_meets_whom() -> None:
+def test_junction_determines_which_paths_cross() -> None:
     inside = {
         ":west_s": ("j", [(-10.0, 0.0), (10.0, 0.0)]),
         ":south_s": ("j", [(0.0, -10.0), (0.0, 10.0)]),

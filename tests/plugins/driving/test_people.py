@@ -65,7 +65,7 @@ class Corner(Scene):
 @pytest.mark.parametrize("end", [-1.0, 1.0])
 @pytest.mark.parametrize("drawn", [-1.0, 1.0])
 @pytest.mark.parametrize("heading", [0.0, -0.0, math.pi, -math.pi])
-def test_who_comes_along_the_road_to_a_crosswalk_is_coming(
+def test_pedestrian_walking_to_a_crosswalk_counts_as_coming(
     end: float, drawn: float, heading: float
 ) -> None:
     footway = Footway(WALK, 0.0, 1.5, (0.0, 0.0), (0.0, drawn), (1.0, 0.0))

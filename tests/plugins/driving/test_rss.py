@@ -104,7 +104,7 @@ def test_side_by_side(left: float, right: float) -> None:
     assert beside(left, right) == pytest.approx(wanted, abs=1e-3)
 
 
-def test_side_by_side_who_moves_closer_needs_more_room() -> None:
+def test_car_moving_sideways_needs_more_lateral_distance() -> None:
     # Each may gain 0.2 m/s for a second, then brakes by 0.8 m/s².
     each = 0.1 + 0.2**2 / 1.6
     assert beside(0.0, 0.0) == pytest.approx(2 * each)

@@ -117,7 +117,7 @@ def test_people_are_on_the_crosswalks_that_sumo_has_them_on() -> None:
     assert on > 50
 
 
-def test_nobody_is_on_a_crosswalk_beside_it() -> None:
+def test_pedestrian_beside_a_crosswalk_is_not_on_it() -> None:
     crosswalks = Crosswalks(Roads(Crossed()))
     assert crosswalks.at(1.4, 4.0) == ":j_c0"
     for x, y in ((1.6, 4.0), (0.0, -0.1), (0.0, 8.1), (500.0, 500.0)):

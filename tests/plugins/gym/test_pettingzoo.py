@@ -133,7 +133,7 @@ def test_each_agent_is_held_back_by_its_own_guard() -> None:
     assert stopped["a"] == stopped["c"] == 0 < stopped["b"]
 
 
-def test_who_is_cut_acts_no_more_and_stands_while_others_go_on() -> None:
+def test_cut_agent_stands_while_others_continue() -> None:
     cars = Cars()
     env = GuardedParallelEnv(cars, lambda agent: equipment(agent, "cut"))
     truncated: list[list[str]] = []
@@ -145,7 +145,7 @@ def test_who_is_cut_acts_no_more_and_stands_while_others_go_on() -> None:
     parallel_api_test(env, num_cycles=3 * STEPS)
 
 
-def test_who_is_not_observed_is_held_stopped() -> None:
+def test_unobserved_agent_is_kept_stopped() -> None:
     done: list[dict[str, float]] = []
 
     class Hidden(Cars):

@@ -160,7 +160,7 @@ def test_a_vectorised_environment_of_one_is_that_one() -> None:
         car(env=made, options={"num_envs": 3}, **settings)
 
 
-def test_what_is_no_environment_is_refused() -> None:
+def test_invalid_environment_is_rejected() -> None:
     with pytest.raises(
         InvalidInput, match="cannot create the environment 'CartPoll-v1'"
     ):

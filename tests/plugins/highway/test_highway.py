@@ -63,7 +63,7 @@ def test_a_stop_and_a_cap_are_kept() -> None:
     world.close()
 
 
-def test_who_is_stopped_stands_and_does_not_roll_back() -> None:
+def test_stopped_car_stands_and_does_not_roll_back() -> None:
     env: Any = make("intersection", initial_vehicle_count=1, spawn_probability=0.0)
     for pace in (9.0, 9.7, 10.0):
         env.reset(seed=2)
@@ -82,7 +82,7 @@ def test_who_is_stopped_stands_and_does_not_roll_back() -> None:
 @pytest.mark.parametrize(
     ("road", "seed"), [("roundabout", 8_210_019), ("intersection", 8_210_037)]
 )
-def test_nobody_drives_backwards_from_who_stands_in_front(road: Any, seed: int) -> None:
+def test_no_car_reverses_from_a_standing_car_ahead(road: Any, seed: int) -> None:
     env: Any = make(road, duration=40)
     env.reset(seed=seed)
     for step in range(60):
@@ -98,7 +98,7 @@ def test_nobody_drives_backwards_from_who_stands_in_front(road: Any, seed: int) 
         ("intersection", {"initial_vehicle_count": 1}),
     ],
 )
-def test_whoever_gets_through_arrives_and_the_episode_is_over(
+def test_passing_the_road_ends_the_episode_as_arrived(
     road: Any, config: dict[str, Any]
 ) -> None:
     world = HighwayWorld(road=road, config={**config, "duration": 60})
@@ -112,7 +112,7 @@ def test_whoever_gets_through_arrives_and_the_episode_is_over(
     world.close()
 
 
-def test_nobody_begins_in_a_crash() -> None:
+def test_no_episode_begins_in_a_crash() -> None:
     env: Any = make("intersection", initial_vehicle_count=7)
     for seed in (3, 4, 5):  # in highway-env itself the second begins in one
         env.reset(seed=seed)
@@ -157,7 +157,7 @@ def driving(road: Road, way: str, along_m: float, aside_m: float = 0.0) -> Any:
     )  # fmt: skip
 
 
-def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
+def test_simultaneous_crossing_collides_and_passing_does_not() -> None:
     road = lanes(
         east=((-20, 0), (80, 0)), north=((0, -20), (0, 80)), beside=((-20, 4), (80, 4))
     )
@@ -169,7 +169,7 @@ def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
     assert ego.apart(beside).min() == pytest.approx(4.0)
 
 
-def test_who_changes_lanes_is_expected_where_it_is_going() -> None:
+def test_car_changing_lanes_is_predicted_in_its_target_lane() -> None:
     road = lanes(east=((0, 0), (200, 0)), beside=((0, 4), (200, 4)))
     ego = course(driving(road, "east", 0.0))
     changing = course(driving(road, "east", 0.0, aside_m=4.0))
@@ -199,7 +199,7 @@ def test_a_way_that_is_kept_to_is_the_same_a_moment_later(road: Any) -> None:
     env.close()
 
 
-def test_whoever_leads_may_change_and_the_signal_stays_within_its_range() -> None:
+def test_changing_lead_vehicle_keeps_the_signal_in_its_range() -> None:
     road = lanes(east=((0, 0), (200, 0)))
     env: Any = SimpleNamespace(vehicle=driving(road, "east", 0.0), road=road)
     senses = RoadSenses()

@@ -115,7 +115,7 @@ def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
         ("speed", "not an object predicate"),
     ],
 )
-def test_what_is_no_predicate_is_refused(text: str, says: str) -> None:
+def test_unknown_predicate_is_rejected(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         ObjectSenses([text])
 

@@ -42,7 +42,7 @@ def no_threads() -> Iterator[None]:
         yield
 
 
-def test_a_watchdog_without_a_thread_falls_back_and_says_so() -> None:
+def test_watchdog_without_a_thread_falls_back_and_reports_it() -> None:
     halted: list[None] = []
     with no_threads(), pytest.raises(RuntimeError, match=NO_THREAD):
         Watchdog(Lease(1.0), lambda: halted.append(None)).__enter__()
@@ -154,7 +154,7 @@ def no_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_guard_goes_on_where_no_file_is_left(tmp_path: Path) -> None:
+def test_guard_continues_without_free_file_descriptors(tmp_path: Path) -> None:
     record = tmp_path / "calls.run.jsonl"
 
     def work() -> bool:

@@ -76,7 +76,7 @@ def test_a_stop_and_a_cap_are_kept(world: MetaDriveWorld) -> None:
     assert frame.values["speed"] < 1.0
 
 
-def test_who_turns_away_is_seen_leaving_the_road_before_it_does() -> None:
+def test_car_turning_away_is_predicted_to_leave_the_road() -> None:
     world = MetaDriveWorld(config={"map": "S", "traffic_density": 0.0})
     seen = [world.reset(1)]
     while not seen[-1].values["off_road"]:
@@ -108,7 +108,7 @@ def test_the_scenario_runs(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_missing_assets_are_told_once_and_not_downloaded(tmp_path: Path) -> None:
+def test_missing_assets_are_reported_once_and_not_downloaded(tmp_path: Path) -> None:
     if Path(AssetLoader.asset_path).exists():
         pytest.skip("MetaDrive's assets are installed")
     command = [sys.executable, "-m", "forewarn", "collect", "metadrive-idm"]

@@ -175,7 +175,7 @@ def test_the_replay_of_functions_that_hang_ends(tmp_path: Path) -> None:
     assert divergence is not None and divergence.replayed == "skip"
 
 
-def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:
+def test_only_programs_with_a_valid_signature_are_enforced(tmp_path: Path) -> None:
     path = tmp_path / "guard.yaml"
     write_program(path, _file(STOVE))
     read_judge(path, enforced=False)

@@ -184,7 +184,7 @@ def test_a_frame_that_cannot_be_judged_stops(
         assert answer["decision"] == "stop" and said in answer["reason"]
 
 
-def test_nobody_there_is_stop_and_is_asked_again_later(server: GuardServer) -> None:
+def test_unreachable_guard_means_stop_and_a_later_retry(server: GuardServer) -> None:
     clock = Clock()
     with connected(9, lease_s=LONG_S, clock=clock) as client:
         assert "refused" in client.review(0, 0.0, CALM)["reason"]
@@ -279,7 +279,9 @@ def test_a_late_answer_is_not_taken_for_that_to_a_later_frame() -> None:
     [(b"", answer(sequence=0) * 100), ((1 << 20).to_bytes(4, "big"), b" ")],
     ids=["earlier answers", "an answer that never ends"],
 )
-def test_a_guard_that_says_without_end_holds_nobody(first: bytes, more: bytes) -> None:
+def test_endless_answer_of_a_guard_does_not_block_the_client(
+    first: bytes, more: bytes
+) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     done = threading.Event()
 

@@ -54,7 +54,7 @@ def test_a_scene_is_shown_from_the_message_on_that_has_it() -> None:
         {"ground": [["lane", 1e9, []]]},
     ],
 )
-def test_what_is_no_scene_is_refused(scene: Any) -> None:
+def test_invalid_scene_is_rejected(scene: Any) -> None:
     frame = {"sequence": 0, "time_s": 0.0, "signals": {}, "scene": scene}
     with pytest.raises(Malformed):
         validated(FrameMessage, frame, "", Malformed)

@@ -144,7 +144,7 @@ def test_a_guard_is_used_again_from_the_beginning() -> None:
         b"",
     ],
 )
-def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -> None:
+def test_client_without_the_token_gets_no_information(line: Line, first: bytes) -> None:
     line.send(first, frame(0))
     assert line.read() is None
 
@@ -203,14 +203,16 @@ def test_a_stream_that_ends_in_the_middle_is_a_loss(server: GuardServer) -> None
     assert (server.connections, server.losses) == (1, 1)
 
 
-def test_a_source_that_lacks_what_the_model_needs_is_told(line: Line) -> None:
+def test_source_that_lacks_signals_of_the_model_is_rejected(line: Line) -> None:
     line.send(hello(provides=["speed"]))
     answer = line.read()
     assert answer is not None and "collision" in answer["error"]
     assert line.read() is None
 
 
-def test_who_never_says_hello_is_shown_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_never_says_hello_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(server_module, "HELLO_S", 0.05)
     with serving() as server:
         line = Line(server)
@@ -265,7 +267,7 @@ def test_a_stranger_may_not_say_much(line: Line) -> None:
     assert line.read() is None
 
 
-def test_who_stalls_after_the_hello_is_shown_out(
+def test_client_that_stalls_after_hello_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server_module, "IDLE_S", 0.05)
@@ -278,7 +280,7 @@ def test_who_stalls_after_the_hello_is_shown_out(
         line.close()
 
 
-def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
+def test_number_of_connections_is_limited(server: GuardServer) -> None:
     lines = [Line(server).send(hello(), frame(0)) for _ in range(MAX_CONNECTIONS)]
     assert all(line.read() is not None for line in lines)
     late = Line(server).send(hello())
@@ -383,7 +385,7 @@ def test_how_much_of_a_token_is_right_takes_no_longer_to_say(
     assert compared == [(wrong.encode(), TOKEN.encode())]
 
 
-def test_a_port_that_is_taken_is_said(server: GuardServer) -> None:
+def test_occupied_port_is_reported(server: GuardServer) -> None:
     with pytest.raises(InvalidInput, match=f"127.0.0.1:{server.port}: address already"):
         GuardServer(pool().lend, TOKEN, port=server.port)
 

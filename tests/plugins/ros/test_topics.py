@@ -67,7 +67,7 @@ def test_frames_come_at_the_mappings_pace() -> None:
     assert times == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-def test_a_topic_that_falls_silent_is_told() -> None:
+def test_silent_topic_is_reported() -> None:
     topics = Topics(load_topics(AUTOWARE))
     for topic, said in ((OBJECTS, {"objects": []}), (LIGHTS, lights())):
         topics.take(topic, said, 0.0)

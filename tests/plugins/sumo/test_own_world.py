@@ -77,7 +77,7 @@ def test_ones_own_net_with_ones_own_routes_and_ours(town: Path) -> None:
     world.close()
 
 
-def test_an_ego_that_never_comes_is_said(town: Path) -> None:
+def test_ego_that_never_departs_is_reported(town: Path) -> None:
     world = make_world(
         "sumo", {"map": str(town / "town.sumocfg"), "ego": {"vehicle": "nobody"}}
     )
@@ -135,7 +135,7 @@ def test_nor_does_what_it_reads(where: str, town: Path) -> None:
         ({"map": "{town}/town.net.xml", "route_files": "mine.rou.xm"}, "route_files: "),
     ],
 )
-def test_a_file_that_is_not_there_is_said(
+def test_missing_file_is_reported(
     settings: dict[str, str], says: str, town: Path
 ) -> None:
     (town / "broken.sumocfg").write_text(CONFIG.replace("town.net", "nett"))

@@ -113,7 +113,7 @@ def test_ones_own_function_drives(kind: str) -> None:
 @pytest.mark.parametrize(
     "place", ["no.such:thing", "math", f"{__name__}:NOT_A_FUNCTION"]
 )
-def test_what_is_no_function_is_said(
+def test_invalid_function_is_reported(
     adapter: type[FunctionPilot] | type[PlannerPilot], place: str
 ) -> None:
     with pytest.raises(InvalidInput, match="function"):

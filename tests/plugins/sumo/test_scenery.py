@@ -60,7 +60,7 @@ def test_the_light_that_is_shown_is_the_one_that_the_ego_sees() -> None:
     world.close()
 
 
-def test_whoever_was_hit_is_marked() -> None:
+def test_hit_vehicle_is_marked() -> None:
     for seed in range(30):
         world = world_of("s3", seed)
         marked = [
@@ -77,7 +77,7 @@ def test_whoever_was_hit_is_marked() -> None:
     raise AssertionError("nobody was hit")
 
 
-def test_a_vehicle_stands_where_its_middle_is() -> None:
+def test_vehicle_is_drawn_at_its_centre() -> None:
     world = world_of("s1", 1)
     world.reset(1)
     ego = world.things()[0]

@@ -83,7 +83,7 @@ def test_the_light_has_its_colours_and_ages() -> None:
     assert seen[turned + 35] == ("red", pytest.approx(0.5))
 
 
-def test_the_vehicle_ahead_is_hit_if_nobody_brakes() -> None:
+def test_vehicle_ahead_is_hit_without_braking() -> None:
     standing = Car(
         route=["west_in"], lane=2, position_m=180,
         halts=[Halt(edge="west_in", lane=2, position_m=180.1, for_s=100)],
@@ -116,7 +116,7 @@ def test_collisions_of_others_are_counted_once_each(
     world.close()
 
 
-def test_nobody_saves_an_ego_that_stands_in_the_way() -> None:
+def test_traffic_does_not_save_an_ego_that_blocks_the_road() -> None:
     flow = Flow(routes=[["east_in", "west_out"]], per_hour=900, lane=2)
     world = SumoWorld(ego=LEFT, flows=[flow], light=Light(phase=4, left_s=60))
     frame = world.reset(1)
@@ -295,7 +295,7 @@ def test_what_the_car_does_not_know_is_refused(action: Action) -> None:
 
 
 @pytest.mark.parametrize("name", ["s4", "merge"])
-def test_nobody_is_seen_as_they_were_before(
+def test_reading_only_the_needed_vehicles_changes_no_frame(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading every vehicle whole, needed or not, leaves all frames as they are."""

@@ -33,7 +33,7 @@ def test_the_file_of_programs_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whoever_is_told_goes_back_and_nothing_is_left(
+def test_reflection_sends_the_person_back_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

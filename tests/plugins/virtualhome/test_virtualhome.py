@@ -38,7 +38,7 @@ def test_each_of_our_programs_can_be_done_and_leaves_nothing(program: Program) -
     assert frame.values["holding"] is None
 
 
-def test_the_graph_is_told_as_object_predicates() -> None:
+def test_graph_is_read_as_object_predicates() -> None:
     watch = [
         "is_inside(Milk, Fridge)", "is_inside(Milk, Kitchen)", "is_open(Fridge)",
         "is_near(Fridge)", "is_held(Milk)", "is_on(Novel, Sofa)",
@@ -174,7 +174,7 @@ def test_steps_are_read_as_people_and_models_write_them(
 @pytest.mark.parametrize(
     "step", ["", "open the fridge", "[OPEN]", "[FLY] <fridge>", ["OPEN", "fridge"], [1]]
 )
-def test_what_is_no_step_is_refused(step: str | list[object]) -> None:
+def test_invalid_step_is_rejected(step: str | list[object]) -> None:
     with pytest.raises(InvalidInput):
         parse_step(step)
 
@@ -224,14 +224,14 @@ def test_a_performer_says_where_in_the_plan_it_is_and_what_comes_next() -> None:
     assert [after for _, _, after in told[1:-1]] == verbs[2:]
 
 
-def test_what_is_left_out_is_part_of_the_plan_all_the_same() -> None:
+def test_omitted_step_is_still_part_of_the_plan() -> None:
     forgetful = plan_told(Performer(program=2, forgetful=1.0, forgets=1.0), 0)
     left = [steps for _, steps, _ in forgetful[1:-1]]
     assert len(left) < len(OURS[2].steps) == 1 + left[0]
     assert not {"close", "switchoff"} & {verb for verb, _, _ in forgetful}
 
 
-def test_whoever_looks_round_says_so() -> None:
+def test_looking_round_is_announced() -> None:
     told = plan_told(
         Performer(program=2, forgetful=1.0, forgets=1.0, looks_round=1.0), 0
     )
@@ -240,7 +240,7 @@ def test_whoever_looks_round_says_so() -> None:
     assert said[1:-1] == verbs[2:]
 
 
-def test_whoever_says_nothing_of_a_plan_leaves_it_open() -> None:
+def test_missing_plan_leaves_the_steps_open() -> None:
     world = VirtualHomeWorld()
     frame = done(world, "[WALK] <stove>")
     assert frame.values["steps_left"] is frame.values["next_action"] is None
@@ -252,7 +252,7 @@ def test_whoever_says_nothing_of_a_plan_leaves_it_open() -> None:
     assert (frame.values["steps_left"], frame.values["next_action"]) == (4.0, None)
 
 
-def test_whoever_heeds_sets_right_what_is_left() -> None:
+def test_person_who_heeds_a_warning_puts_things_right() -> None:
     told: dict[str, Any] = {"forgetful": 1.0, "forgets": 1.0, "in_a_row": (3, 3)}
     for seed in range(5):
         assert performed(Performer(**told), seed, tell=True).values["left_on"] == 0.0

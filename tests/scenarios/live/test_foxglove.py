@@ -18,7 +18,7 @@ from tests.scenarios.live.serving import run
 pytestmark = pytest.mark.needs("foxglove", "websockets")
 
 
-def test_a_viewer_hears_every_topic_of_a_run(tmp_path: Path) -> None:
+def test_viewer_receives_every_topic_of_a_run(tmp_path: Path) -> None:
     from websockets.sync.client import connect
     from websockets.typing import Subprotocol
 

@@ -44,7 +44,7 @@ def times(heard: list[list[Any]]) -> list[float]:
     return [each[2] for each in heard if each[1] == "frame"]
 
 
-def test_who_comes_late_sees_the_last_minute() -> None:
+def test_late_viewer_sees_the_last_minute() -> None:
     hub = Hub()
     feed = begun(hub)
     for i in range(1200):
@@ -107,7 +107,7 @@ def test_a_clock_that_stands_or_is_none_fills_nothing() -> None:
     assert sum(each[1] == "event" for each in found) <= MOST_EVENTS
 
 
-def test_only_so_many_runs_that_are_over_are_kept() -> None:
+def test_number_of_finished_runs_kept_is_limited() -> None:
     hub = Hub()
     view, held = View(hub), set[int]()
     for _ in range(3 * MOST_OVER):
@@ -146,18 +146,18 @@ def test_a_loop_that_is_gone_leaves_a_run_that_is_over() -> None:
         b'["drift",1,"",[]]',
     ],
 )
-def test_what_is_no_message_is_refused(message: bytes) -> None:
+def test_invalid_message_is_rejected(message: bytes) -> None:
     feed = begun(Hub())
     with pytest.raises(ValueError):
         feed.take(message)
 
 
-def test_nothing_is_told_before_something_began() -> None:
+def test_no_message_is_sent_before_a_run_begins() -> None:
     with pytest.raises(ValueError, match="a run in progress"):
         Feed(Hub()).take(frame(1.0))
 
 
-def test_the_newest_word_on_drift_is_told_once_and_to_who_comes_late() -> None:
+def test_latest_drift_is_sent_once_and_to_late_viewers() -> None:
     hub = Hub()
     view, feed = View(hub), Feed(hub)
     for evidence in ("0.5", "0.7"):

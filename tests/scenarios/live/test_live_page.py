@@ -54,9 +54,7 @@ def assert_quiet(page: Page, served: Served) -> None:
     assert {url for url in page.requests if not url.startswith(own)} == set()
 
 
-def test_it_shows_what_there_was_when_somebody_comes_late(
-    browser: Browser, served: Served
-) -> None:
+def test_late_viewer_sees_the_past(browser: Browser, served: Served) -> None:
     page = opened(browser, served)
     page.wait_for(f"{FRAMES} > 60")
     assert page.evaluate("document.querySelector('#name').textContent").startswith(

@@ -57,7 +57,7 @@ def test_a_run_is_told_as_it_was(heard: list[list[Any]]) -> None:
     assert of(heard, "end")[0][1] == 0, "nothing was dropped"
 
 
-def test_decisions_and_acknowledgements_are_told(heard: list[list[Any]]) -> None:
+def test_decisions_and_acknowledgements_are_sent(heard: list[list[Any]]) -> None:
     kinds = [kind for _, kind, _ in of(heard, "event")]
     frames = of(heard, "frame")
     acted = any(kind == "stop" for _, _, kind, *_ in frames)
@@ -89,7 +89,7 @@ def test_the_page_holds_nothing_and_asks_for_nothing_else(served: Served) -> Non
         ("/", "GET", {"X": "x" * MOST_HEAD}, 400),
     ],
 )
-def test_who_may_not_is_refused(
+def test_unauthorised_viewer_is_rejected(
     served: Served, path: str, method: str, headers: dict[str, str], status: int
 ) -> None:
     """The viewers' token is shown where no other is: it opens the stream alone."""
@@ -105,7 +105,7 @@ def test_noise_is_answered_shortly(served: Served, noise: bytes) -> None:
         assert line.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-def test_who_listens_anywhere_else_hears_nothing(served: Served) -> None:
+def test_other_addresses_get_no_data(served: Served) -> None:
     with socket.socket() as line, pytest.raises(OSError):
         line.settimeout(2)
         line.connect((socket.gethostbyname(socket.gethostname()), served.feed.port))
@@ -113,7 +113,7 @@ def test_who_listens_anywhere_else_hears_nothing(served: Served) -> None:
             raise OSError("this machine has no other name")
 
 
-def test_a_viewer_who_does_not_read_holds_nobody_up(tmp_path: Path) -> None:
+def test_viewer_that_does_not_read_does_not_block_the_loop(tmp_path: Path) -> None:
     with serving() as served:
         deaf = []
         for _ in range(10):
@@ -178,14 +178,14 @@ def test_a_world_that_cannot_show_itself_is_told_without_a_picture(
     assert len(of(heard, "frame")) > 30
 
 
-def test_frames_at_fault_are_told_too(served: Served) -> None:
+def test_faulty_frames_are_sent_too(served: Served) -> None:
     """A time that is no number, values of any kind: all of it is JSON."""
     feed = served.feed()
     feed.decided(None, Frame(float("nan"), 0, {}), None)  # type: ignore[arg-type]
     assert feed.failures == 0, "it tells nothing before something began"
 
 
-def test_strangers_who_say_nothing_shut_nobody_out() -> None:
+def test_silent_connections_do_not_block_others() -> None:
     with serving() as served:
         where = ("127.0.0.1", served.feed.port)
         silent = [socket.create_connection(where, 10) for _ in range(200)]
@@ -197,7 +197,7 @@ def test_strangers_who_say_nothing_shut_nobody_out() -> None:
             line.close()
 
 
-def test_a_server_that_takes_nobody_in_holds_up_no_loop() -> None:
+def test_live_server_that_accepts_no_connection_does_not_block_the_loop() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)

@@ -247,7 +247,7 @@ def test_the_keyboard_plays_and_steps(browser: Browser, report: Path) -> None:
     assert_quiet(page)
 
 
-def test_who_wants_less_motion_gets_it(browser: Browser, report: Path) -> None:
+def test_reduced_motion_is_respected(browser: Browser, report: Path) -> None:
     page = opened(browser, report, 1280, calm=True)
     # Two paints later: whatever would move by itself had its chance.
     frames = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"

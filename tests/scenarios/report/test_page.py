@@ -121,7 +121,7 @@ def test_a_run_is_told_with_its_warning_its_trigger_and_its_violation(
     assert f"forewarn rules mark {run.path.name} --as miss" in text
 
 
-def test_what_is_owed_is_shaded_while_it_is(road: Path) -> None:
+def test_pending_obligation_is_shaded(road: Path) -> None:
     for path in sorted(road.glob("*.run.jsonl")):
         run = read_run(path)
         law = next(law for law in run.laws if law.name == "stop_at_red")
@@ -290,7 +290,7 @@ def test_names_from_the_world_stay_text(kitchen: Path, tmp_path: Path) -> None:
     assert films(text)[0]["signals"]
 
 
-def test_a_model_that_no_longer_fits_stands_first(road: Path, tmp_path: Path) -> None:
+def test_drift_is_shown_first(road: Path, tmp_path: Path) -> None:
     note = "the model no longer fits: after 40 transitions the world contradicts it"
 
     def drift(line: dict[str, Any]) -> None:
@@ -402,7 +402,7 @@ def test_no_two_curves_of_a_chart_have_the_same_marker() -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"scenario": "s", "laws": 3}'])
-def test_what_is_no_measurement_is_refused(tmp_path: Path, content: str) -> None:
+def test_invalid_measurement_is_rejected(tmp_path: Path, content: str) -> None:
     path = tmp_path / "m.json"
     path.write_text(content)
     with pytest.raises(InvalidInput, match="not a measurement"):

@@ -72,7 +72,7 @@ def ask(server: Server, name: str, *arguments: Any) -> Any:
     name=st.sampled_from(sorted(set(CALLS) - _SLOW)),
     arguments=st.lists(_likely, max_size=5),
 )
-def test_any_arguments_are_answered_and_the_world_goes_on(
+def test_any_arguments_are_answered_and_the_world_continues(
     server: Server, name: str, arguments: list[Any]
 ) -> None:
     ask(server, name, *arguments)

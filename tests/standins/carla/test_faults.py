@@ -80,7 +80,7 @@ def test_an_unknown_call_is_answered_by_an_error_that_names_it(
     ],
     ids=["http", "reserved", "kind", "map", "types", "list", "array", "blob", "deep"],
 )
-def test_what_is_no_call_ends_the_connection(standin: Standin, data: bytes) -> None:
+def test_invalid_call_ends_the_connection(standin: Standin, data: bytes) -> None:
     with line(standin.port) as made:
         made.sendall(data)
         made.shutdown(socket.SHUT_WR)
@@ -209,7 +209,7 @@ def test_thousands_of_messages_changed_on_their_way(standin: Standin) -> None:
     serves(standin)
 
 
-def test_a_client_whose_server_is_killed_is_told_in_time(serve: Serve) -> None:
+def test_client_of_a_killed_server_gets_an_error_in_time(serve: Serve) -> None:
     standin = serve("--map", "tee", "--kinematic")
     body = f"""
     import os, signal, time
@@ -231,7 +231,7 @@ def test_a_client_whose_server_is_killed_is_told_in_time(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)]
 )
-def test_a_signal_ends_it_at_once_whoever_is_connected(
+def test_signal_ends_the_server_at_once_despite_clients(
     serve: Serve, number: signal.Signals, status: int
 ) -> None:
     standin = serve("--map", "tee")
@@ -245,7 +245,7 @@ def test_a_signal_ends_it_at_once_whoever_is_connected(
     assert standin.process.stderr.read().strip() in ("", "forewarn: interrupted")
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(standin: Standin) -> None:
+def test_occupied_port_is_reported_in_one_line(standin: Standin) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "forewarn.cli", "carla", "serve", "--kinematic",
          "--port", str(standin.port)],
@@ -266,14 +266,14 @@ def test_a_port_that_is_taken_is_said_in_one_line(standin: Standin) -> None:
         (["--rate", "0"], "rate"),
     ],
 )
-def test_what_cannot_be_served_is_said(options: list[str], said: str) -> None:
+def test_map_that_cannot_be_served_is_reported(options: list[str], said: str) -> None:
     pytest.importorskip("carla", reason="no carla for this Python")
     done = CliRunner().invoke(main, ["carla", "serve", "--port", "0", *options])
     assert done.exit_code == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_what_is_missing_is_said_with_the_command_that_brings_it() -> None:
+def test_missing_package_is_reported_with_its_install_command() -> None:
     program = (
         "import sys; sys.modules['carla'] = None\n"
         "from forewarn.cli import main; main(['carla', 'serve', '--port', '0'])"

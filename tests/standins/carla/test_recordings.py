@@ -129,9 +129,7 @@ def bad_logs() -> Iterator[tuple[str, bytes, str]]:
     [each[1:] for each in bad_logs()],
     ids=[each[0] for each in bad_logs()],
 )
-def test_what_is_no_whole_log_is_refused(
-    data: bytes, said: str, tmp_path: Path
-) -> None:
+def test_incomplete_log_is_rejected(data: bytes, said: str, tmp_path: Path) -> None:
     with pytest.raises(BadLog, match=f"a.log: .*{said}"):
         opened(tmp_path, data)
 
@@ -270,7 +268,9 @@ def test_a_drive_is_recorded_and_played_back(standin: Standin, folder: Path) -> 
     assert left == 1, "whom a log brought stays when it is over"
 
 
-def test_a_replay_begins_and_ends_as_it_is_told(standin: Standin, folder: Path) -> None:
+def test_replay_begins_and_ends_at_the_given_times(
+    standin: Standin, folder: Path
+) -> None:
     (folder / "hand.log").write_bytes(WHOLE)
     body = """
     client.load_world("tee")

@@ -42,7 +42,7 @@ def standin(serve: Serve) -> Standin:
     return serve("--map", "crossing", "--kinematic")
 
 
-def test_cameras_see_who_stands_ahead(standin: Standin) -> None:
+def test_cameras_see_the_vehicle_ahead(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -119,7 +119,7 @@ tell(turning.compass)
     assert 1.57 < compass < 2.2
 
 
-def test_collisions_are_told_once_to_each_side(standin: Standin) -> None:
+def test_each_side_gets_one_collision_event(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -228,7 +228,7 @@ tell(world.tick() > 0)
     assert told[1]
 
 
-def test_who_listens_and_ticks_at_once_misses_nothing(standin: Standin) -> None:
+def test_listener_that_ticks_at_once_misses_nothing(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """

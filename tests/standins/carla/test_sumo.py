@@ -90,7 +90,7 @@ tell(len(hits))
     assert hits == 0
 
 
-def test_who_is_spawned_onto_traffic_takes_its_place(serve: Serve) -> None:
+def test_actor_spawned_onto_traffic_replaces_it(serve: Serve) -> None:
     told = serve("--seed", "2").script(
         """
 synchronous()
@@ -222,7 +222,7 @@ tell(len(look()) == len(first))
     assert told[:2] == [False, True]
 
 
-def test_who_blocks_one_way_in_leaves_the_others_open(serve: Serve) -> None:
+def test_blocked_entry_leaves_other_entries_open(serve: Serve) -> None:
     (counts,) = serve("--map", "crossing", "--traffic", "2400").script(
         WATCH
         + """

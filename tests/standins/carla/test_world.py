@@ -197,7 +197,7 @@ manager.shut_down()
 
 
 @pytest.mark.parametrize("name", ["crossing", "tee", "roundabout", "boulevard"])
-def test_nobody_runs_out_of_road(serve: Serve, name: str) -> None:
+def test_no_vehicle_runs_out_of_road(serve: Serve, name: str) -> None:
     told = serve("--map", name, "--kinematic").script(
         """
 ends = [p for p in world.get_map().generate_waypoints(5.0) if not p.next(5.0)]

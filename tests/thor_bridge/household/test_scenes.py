@@ -122,7 +122,7 @@ HUGE = '{"A": {"objects": [{"aabb": [1%s, 0, 0, 1, 1, 1]}], "grid": [[0, 0]]}}'
         HUGE % ("0" * 400),
     ],
 )
-def test_what_is_no_scene_file_is_refused(tmp_path: Path, content: str) -> None:
+def test_invalid_scene_file_is_rejected(tmp_path: Path, content: str) -> None:
     path = tmp_path / "scenes.json"
     path.write_text(content)
     with pytest.raises(InvalidInput, match=r"scenes\.json"):

@@ -107,7 +107,7 @@ def test_rewards_are_passed_over() -> None:
         ("state 1\n", "state 1 init\n", "2 initial states"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(old: str, new: str, said: str) -> None:
+def test_error_is_reported_with_its_line(old: str, new: str, said: str) -> None:
     assert old in BY_STORM
     with pytest.raises(InvalidModel) as refusal:
         read_drn(BY_STORM.replace(old, new, 1), "m.drn")

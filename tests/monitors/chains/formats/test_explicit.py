@@ -77,9 +77,7 @@ def test_actions_in_a_fourth_column_are_passed_over(tmp_path: Path) -> None:
         ("0 0\n", "the file contains no states"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(
-    tmp_path: Path, tra: str, said: str
-) -> None:
+def test_error_is_reported_with_its_line(tmp_path: Path, tra: str, said: str) -> None:
     with pytest.raises(InvalidModel) as refusal:
         load(tmp_path, tra)
     assert said in str(refusal.value) and "m.tra" in str(refusal.value)
@@ -104,7 +102,7 @@ def test_what_is_wrong_is_said_with_its_line(
         (None, "(s)\n0:(0.5)\n", "m.sta: line 2: expected 1 values"),
     ],
 )
-def test_what_stands_beside_is_checked_too(
+def test_companion_files_are_checked_too(
     tmp_path: Path, lab: str | None, sta: str | None, said: str
 ) -> None:
     with pytest.raises(InvalidModel) as refusal:

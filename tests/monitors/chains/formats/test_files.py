@@ -61,7 +61,7 @@ def test_a_format_is_found_whatever_the_file_is_called(
 
 
 @pytest.mark.parametrize("kind", [*TEXT_FORMATS])
-def test_what_is_written_stays_the_same(kind: str) -> None:
+def test_written_chain_equals_the_golden_file(kind: str) -> None:
     chain = load_model(GOLDEN / "kettle.json").chain
     assert chain_as_text(chain, kind) == (GOLDEN / f"kettle.{kind}").read_text()
 
@@ -84,7 +84,7 @@ def test_what_is_written_stays_the_same(kind: str) -> None:
         (gzip.compress(b"dtmc" * 99, mtime=0)[:-9], "cut off|ended before"),
     ],
 )
-def test_what_is_no_model_is_refused_by_name(
+def test_unknown_model_format_is_rejected_with_its_name(
     tmp_path: Path, content: bytes, said: str
 ) -> None:
     path = tmp_path / "M.json"

@@ -58,7 +58,7 @@ def test_a_published_chain_keeps_its_fractions() -> None:
 
 
 @pytest.mark.parametrize("data", [LEARNED, PUBLISHED])
-def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
+def test_written_model_is_read_back(data: dict[str, Any]) -> None:
     model = parse_model(data)
     text = json.dumps(model_as_dict(model))
     again = parse_model(json.loads(text))
@@ -124,7 +124,7 @@ def changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (changed(PUBLISHED, period_s=0.0), "period_s"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(data: object, said: str) -> None:
+def test_error_names_the_key(data: object, said: str) -> None:
     with pytest.raises(InvalidModel) as refusal:
         parse_model(data, "M.json")
     assert said in str(refusal.value) and str(refusal.value).startswith("M.json")

@@ -125,7 +125,7 @@ EDGES = " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
         (module("s : [0..1];", after="init true endinit"), "2 initial states"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(text: str, said: str) -> None:
+def test_error_is_reported_with_its_place(text: str, said: str) -> None:
     with pytest.raises(InvalidModel) as refusal:
         read_prism(text, "m.pm")
     assert said in str(refusal.value)
@@ -205,7 +205,7 @@ def test_it_is_known_by_its_beginning(head: str, known: bool) -> None:
     assert is_prism(head) is known
 
 
-def test_what_is_written_says_the_names() -> None:
+def test_written_model_contains_the_names() -> None:
     chain = Chain.from_rows(
         ["idle", 'wa"it\n'],
         {0: {0: THIRD, 1: 2 * THIRD}},

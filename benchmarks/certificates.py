@@ -5,7 +5,7 @@ on held-out runs of its own, with the functions that `forewarn tune --at-most 0.
 --held-out 149` calls. A guarantee is false if more than 2 % of 5,000 further runs with
 this threshold break a law. Runs already in --out are not repeated.
 
-    python benchmarks/certifying.py --out out/certifying
+    python benchmarks/certificates.py --out out/certificates
 """
 
 from __future__ import annotations

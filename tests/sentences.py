@@ -37,7 +37,7 @@ def pages() -> Iterator[Told]:
     """What stands on the pages, without code and tables."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         heading = path.stem
-        for block in re.split(r"\n\s*\n|\n(?=[-#|] ?)", _without_code(path)):
+        for block in re.split(r"\n\s*\n|\n(?=- |#|\|)", _without_code(path)):
             if found := re.match(r"#+ (.*)", block):
                 heading = f"{path.stem}: {found[1]}"
             elif not block.lstrip().startswith(("|", "!")) and block[:4] != "    ":

@@ -258,7 +258,7 @@ def join_all(folder: Path, stem: str) -> None:
 
 
 def join(folder: Path, stem: str, group: int) -> None:
-    """Joins the runs of a group of seeds, pending or already in parts, into one part.
+    """Merges the runs of a group of seeds, whether pending or written, into one part.
 
     Args:
         folder: The folder of the dataset.

@@ -94,7 +94,9 @@ def guard(
             this machine; foxglove: in Foxglove (needs the extra foxglove).
     """
     if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
-        raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
+        raise click.UsageError(
+            "give exactly one of --bridge tcp://HOST:PORT, --node or --fake"
+        )
     if watched.fake is not None:
         from forewarn.scenarios.schema import load_scenario
 

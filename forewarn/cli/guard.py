@@ -86,7 +86,7 @@ def guard(
     """
     if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
         raise click.UsageError(
-            "give one of --stdio, --socket HOST:PORT and --ros-oracle HOST:PORT"
+            "give exactly one of --stdio, --socket HOST:PORT and --ros-oracle HOST:PORT"
         )
     if socket is not None and token_file is None:
         raise click.UsageError("--socket requires --token-file")

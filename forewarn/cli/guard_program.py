@@ -306,7 +306,7 @@ class Judged:
 
         asked = (self.roles, self.program, self.judge)
         if sum(each is not None for each in asked) != 1:
-            raise click.UsageError("give one of --roles, --program and --judge")
+            raise click.UsageError("give exactly one of --roles, --program and --judge")
         if roles := self.table():
             return _by(Program(access_program(roles.roles), toolbox())), None, {}
         if self.program is not None:

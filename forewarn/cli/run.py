@@ -90,7 +90,9 @@ class Guided(Warned):
         from forewarn.scenarios.running.plan import without_risk
 
         if (self.model is not None) + self.unguarded + self.no_model > 1:
-            raise click.UsageError("give one of --model, --no-model and --unguarded")
+            raise click.UsageError(
+                "give exactly one of --model, --no-model and --unguarded"
+            )
         judged = judging or (scenario.judges and not self.unguarded)
         if self.no_model and not judged:
             raise click.UsageError("--no-model requires --rules or --guard-program")

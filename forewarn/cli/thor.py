@@ -238,7 +238,7 @@ def tasks(
 
 
 def _kinds(found: Sequence[Performed]) -> dict[str, list[Performed]]:
-    """Groups the tasks by kind, which is the last or the first part of their names."""
+    """Groups the tasks by kind, the first or the last part of a task's name."""
     kinds: dict[str, list[Performed]] = {}
     for each in found:
         first, last = each.task.split("-")[0], each.task.split("-")[-1]

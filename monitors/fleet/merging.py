@@ -223,8 +223,8 @@ def _worst(
 
 
 def _sums(index: Ints, values: Floats | Bools | None, length: int) -> Floats:
-    """The sum of the values for each index, or the number of occurrences without
-    values.
+    """The sum of the values for each index; without values, the number of
+    occurrences.
     """
     return np.bincount(index, values, length).astype(np.float64)
 

@@ -141,7 +141,7 @@ def same(one: Value, other: Value) -> Value:
 def check_rules(rules: Value, user: Value) -> Value:
     """Returns whether a user breaks any rule, and the names of the broken rules. A rule
     compares the user's property `info` with `value` by `operator` (==, !=, <, <=, >,
-    >=). If the property is unknown, the rule is broken."""
+    >=). A rule about an unknown property counts as broken."""
     about = {plain(k): v for k, v in mapping_of(user, "the user").items()}
     broken = tuple(
         name

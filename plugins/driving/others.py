@@ -381,7 +381,7 @@ def _meeting(
 def _when(
     passage: Passage, foe: Foe, other: Mover, progress: Progress, length_m: float
 ) -> Conflict | None:
-    """The conflict with a crossing vehicle; None if either vehicle has passed it."""
+    """The conflict with a crossing vehicle; None once either vehicle is past it."""
     theirs = foe.before_m[other.lane] - other.at_m + foe.foe_m
     ours = passage.line_m + foe.ego_m - progress.at_m
     half = foe.half_m

@@ -108,7 +108,7 @@ class Home:
     """A home at one time.
 
     Args:
-        plan: The static content of the home.
+        plan: The parts of the home that never change.
         state: The state in the format of the VirtualHome engine.
         switched_on: The ids of objects that the person switched on and that are still
             on.

@@ -84,7 +84,7 @@ class SceneLog(Listener):
         self._failed = False
 
     def began(self, run: Run) -> None:
-        """Writes the header with the ground."""
+        """Writes the header, which contains the ground."""
 
         def header() -> dict[str, Any]:
             shapes = self._world.ground() if isinstance(self._world, Scenic) else ()

@@ -266,7 +266,8 @@ class Log:
         elapsed = head[2]
         if not math.isfinite(elapsed) or elapsed < self.duration_s:
             raise self._torn(
-                f"a frame at {elapsed:g} s follows a frame at {self.duration_s:g} s"
+                f"the frames are not in order: a frame at {elapsed:g} s follows one at "
+                f"{self.duration_s:g} s"
             )
         self.frames, self.duration_s = self.frames + 1, elapsed
 

@@ -90,8 +90,8 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ([], "give one of --bridge"),
-        (["--fake", "s2", "--node"], "give one of --bridge"),
+        ([], "give exactly one of --bridge"),
+        (["--fake", "s2", "--node"], "give exactly one of --bridge"),
         (["--bridge", "127.0.0.1"], "not a valid address of cyber_bridge"),
         (
             ["--bridge", "tcp://127.0.0.1:1", "--without", "chassis"],

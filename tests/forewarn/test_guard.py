@@ -271,10 +271,10 @@ def test_decisions_are_recorded_and_replay(model_path: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "give one of --stdio, --socket HOST:PORT and"),
+        ([], "give exactly one of --stdio, --socket HOST:PORT and"),
         (
             ["--stdio", "--socket", "127.0.0.1:0"],
-            "give one of --stdio, --socket HOST:PORT and",
+            "give exactly one of --stdio, --socket HOST:PORT and",
         ),
         (["--socket", "127.0.0.1:0"], "--socket requires --token-file"),
         (["--socket", "7007", "--token-file", "{token}"], "takes HOST:PORT"),

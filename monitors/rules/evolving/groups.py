@@ -1,7 +1,7 @@
 """And-groups: conjunctions of a few predicates, with the runs in which they hold.
 
-All groups are computed once, in order of length. Of several groups with the same runs,
-only the simplest is kept.
+All groups are computed once, in order of length. If several groups hold in the
+same runs, only the simplest is kept.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ class Compared:
             times, to find the last time at which it prevents the violation.
         if_acted: Also repeat runs from the time at which they first reach each risk
             band, once with the car slowed and once with it stopped. Write the policy
-            to this file with the numbers of violations, which are then shown with each
-            intervention.
+            to this file with the numbers of violations, which the guard then quotes
+            with each intervention.
         paper_table: Also print the table of the ProbGuard paper, and the figures that
             it omits.
         csv: Write all rows of the tables to this CSV file.

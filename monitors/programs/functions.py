@@ -332,7 +332,7 @@ def _is_verb(name: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _mentions(name: str, wanted: str) -> bool:
-    """Whether consecutive words of a name are a thing of a type or kind."""
+    """Whether consecutive words of a name denote a thing of this type or kind."""
     if _is_thing(name, wanted):
         return True
     words = parts(name).split()

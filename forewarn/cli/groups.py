@@ -168,25 +168,25 @@ class Warned:
         from forewarn.monitors.risk.evidence import refuse_undecided_by
         from forewarn.scenarios.shipped import shipped_with
 
-        if "law" in given_options():
-            files = shipped_with(scenario)
-            used = self.model or (files.model if files else None)
-            if used is not None:
-                refuse_undecided_by(load_models(used), scenario.laws)
+        files = shipped_with(scenario)
         model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
             model, policy = guard_files(model, policy)
+            models = load_models(model)
             if not self.accept_model:
-                for each in load_models(model):
+                for each in models:
                     refuse_other(each, str(model), **scenario.facts)
+            refuse_undecided_by(models, scenario.laws)
             if policy is None and purpose != "alert":
                 raise InvalidInput(
                     f"--preset {purpose} is tuned for the shipped model, not for yours",
                     mend="give your own policy with --policy",
                 )
             return model, policy, ""
-        if (files := shipped_with(scenario)) is None:
+        if files is None:
             return None, policy, ""
+        if "law" in given_options():
+            refuse_undecided_by(load_models(files.model), scenario.laws)
         said = f"Guarded by the model that ships with {scenario.name}"
         if policy is None:
             policy = files.policy_for(purpose)

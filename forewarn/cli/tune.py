@@ -206,6 +206,7 @@ def tune(
     models = tuning.tunable(model)
     if wanted is not None and wished.law:
         wanted = wanted.under(wished.law)
+    if wanted is not None:
         refuse_undecided_by(models, wanted.laws)
     laws = (
         [law for each in models for law in laws_of(each)]
@@ -357,14 +358,14 @@ def _kept_lines(kept: Guarantee) -> Iterator[str]:
 
 _TRIED: dict[str, Callable[[Acted], object]] = {
     "threshold": lambda each: _thresholds(each),
-    "held": lambda each: f"{each.hold_s:g} s",
+    "hold": lambda each: f"{each.hold_s:g} s",
     "left": lambda each: part_of(each.left, each.violating),
     "caused": lambda each: each.caused,
-    "clean runs with it": lambda each: each.clean_stopped,
+    "clean runs affected": lambda each: each.clean_stopped,
     "slowed > 10 %": lambda each: part_of(each.prolonged, each.clean),
     "longer": lambda each: figure(each.duration_ratio),
     "standing": lambda each: f"{each.stationary_s:.0f} s",
-    "worth": lambda each: f"{each.worth:.2f}",
+    "value": lambda each: f"{each.worth:.2f}",
 }
 
 
@@ -380,8 +381,8 @@ def _acted_lines(
 ) -> Iterator[str]:
     what = wished.preset
     yield (
-        f"In {len(trial.before)} training runs the guard acts ({what}) at each "
-        f"threshold; an unnecessary intervention costs {taken.cost:g} violations:"
+        f"{len(trial.before)} training runs with the guard intervening ({what}) at "
+        f"each threshold; an unnecessary intervention costs {taken.cost:g} violations:"
     )
     yield from tabled(_TRIED, tried)
     if trial.violating < wanted:
@@ -440,12 +441,12 @@ def promised(found: Settled) -> Iterator[str]:
                 part_of(row["false_alarms"], row["clean"]),
                 f"at most {row['promise']['false_alarms']:.2f}",
                 part_of(row["missed"], row["violating"]),
-                "nothing" if missed is None else f"at most {missed:.2f}",
+                "none" if missed is None else f"at most {missed:.2f}",
             )
             for row in found.as_dict()["laws"]
             for missed in (row["promise"]["missed"],)
         ]
-        head = ["law", "threshold", "false alarms", "promised", "missed", "promised"]
+        head = ["law", "threshold", "false alarms", "guarantee", "missed", "guarantee"]
         yield from table(head, rows)
         confidence = next(iter(found.promises.values())).confidence
         percent = f"{confidence * 100:.3g}"

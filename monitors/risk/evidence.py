@@ -436,7 +436,8 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
         if not any(_decides(model, law) for model in models):
             raise InvalidModel(
                 f"the law {law.name} cannot be evaluated with the model's predicates",
-                mend="learn a model for this law: `forewarn train SCENARIO --law …`",
+                mend="train a model for it with `forewarn train SCENARIO --law …`, or "
+                "choose other laws with --law",
             )
 
 

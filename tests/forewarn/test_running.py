@@ -282,7 +282,8 @@ def test_run_resumes_and_starts_afresh_on_request(
     status, line = refused(*again)
     assert (status, line) == (
         2,
-        "forewarn: all 3 episodes failed: ConnectionError: no simulator",
+        "forewarn: all 3 episodes failed: ConnectionError: no simulator; after you "
+        "have fixed the cause, add --rerun to repeat them",
     )
 
 
@@ -302,6 +303,22 @@ def test_other_laws_are_watched_where_predicates_decide_them(
         status, line = refused(*command, "--out", never)
         assert status == 2 and "predicate" in line, command
     assert not never.exists()
+
+
+@pytest.mark.parametrize("name", ["run", "measure", "tune"])
+def test_law_of_the_scenario_that_the_model_lacks_is_named(
+    name: str, tmp_path: Path
+) -> None:
+    runs, model = tmp_path / "runs", tmp_path / "model.json"
+    told("collect", "tiny-road", "--episodes", "5", "--out", runs)
+    forewarn("learn", runs, "--law", "no_collision", "--vocabulary", "driving",
+             "--period", "0.1", "--out", model)  # fmt: skip
+    out = tmp_path / "never"
+    accept = [] if name == "tune" else ["--accept-model"]
+    line = refused(name, "tiny-road", "--model", model, "--out", out, *accept)[1]
+    assert "the law stop_at_red cannot be evaluated with the model's predicates" in line
+    assert "train a model for it with `forewarn train SCENARIO --law …`" in line
+    assert not out.exists()
 
 
 def test_an_edited_abstraction_simulates_nothing_again(
@@ -696,7 +713,7 @@ def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
         )
         status, said = refused(*arguments, "--accept-model")
         assert status == 2
-        assert "the model's vocabulary does not fit the laws:" in said
+        assert "cannot be evaluated with the model's predicates" in said
 
 
 def test_a_model_of_another_scenario_is_taken_on_request(

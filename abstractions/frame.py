@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeGuard
 
-from annotated_types import Ge
+from pydantic import Field
 
 from forewarn.abstractions.arguments import checked
 
@@ -55,6 +55,6 @@ class Source:
     name: str
     vocabulary: str = ""
     provides: tuple[str, ...] = ()
-    period_s: Annotated[float, Ge(0)] = 0.0
+    period_s: Annotated[float, Field(ge=0)] = 0.0
     embedded: bool = True
     fixed: bool = False

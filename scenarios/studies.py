@@ -250,12 +250,8 @@ def _in_python(study: Study) -> Study:
         try:
             return study(*args, **kwargs)
         except InvalidInput as error:
-            source, place, problem, mend = (
-                _OPTION.sub(
-                    lambda found: f"`{_PARAMETER.get(found[1], found[1])}`", each
-                )
-                for each in (error.source, error.place, error.problem, error.mend)
-            )
+            texts = (error.problem, error.source, error.place, error.mend)
+            problem, source, place, mend = (_OPTION.sub(_named_in, e) for e in texts)
             raise type(error)(problem, source=source, place=place, mend=mend) from error
 
     return cast(Study, told)

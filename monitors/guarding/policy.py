@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Lt
 from pydantic import Field
 
 from forewarn.abstractions.arguments import checked
@@ -64,7 +64,7 @@ class Step:
     """
 
     kind: Kind
-    threshold: Annotated[float, Ge(0), Le(1)]
+    threshold: float
     inclusive: bool = True
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:

@@ -134,7 +134,7 @@ def test_a_wrong_class_for_a_guarded_environment_is_named(road: Path) -> None:
             none,
             actuator,
             -0.02,
-            r"period_s: expected a value greater than 0, found -0\.02",
+            r"period_s: expected a number above 0, found -0\.02",
         ),
     ]
     for signals, of, period_s, says in wrong:

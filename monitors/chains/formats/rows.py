@@ -34,7 +34,7 @@ def rational(text: str) -> Fraction:
     except ZeroDivisionError:
         raise InvalidInput(f"{text!r} divides by zero") from None
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
-        raise InvalidInput(f"the number {text:.40} is too large or too small")
+        raise InvalidInput(f"{text:.40} is too large or too small a number")
     return value
 
 

@@ -206,7 +206,7 @@ def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
     rules.write_text("format: forewarn.rules/1\ndomain: household\nrules: []\n")
     assert isinstance(read_judge(str(program), enforced=False), ProgramJudge)
     with pytest.raises(InvalidInput, match="predicates are for rules"):
-        read_judge(program, {"user": {}}, enforced=False)  # type: ignore[arg-type]
+        read_judge(program, [rules], enforced=False)
     assert isinstance(read_judge(rules), RuleJudge)
     with pytest.raises(InvalidInput, match="facts are for guard programs"):
         read_judge(rules, facts={"user": "a"})

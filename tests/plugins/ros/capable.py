@@ -19,7 +19,7 @@ columns:
 
 
 class ByOracle(Way):
-    name, title = "guard --ros-oracle", "an oracle of ROSMonitoring's nodes"
+    name, title = "guard --ros-oracle", "an oracle for ROSMonitoring's nodes"
     command, without = ("guard",), {"`when: before`": BLIND}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:

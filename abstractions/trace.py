@@ -252,8 +252,8 @@ def check_order(last: Frame | None, frame: Frame) -> None:
     if frame.sequence <= last.sequence:
         what = "repeated" if frame.sequence == last.sequence else "goes back"
         raise InvalidTrace(
-            f"the sequence {frame.sequence} {what}",
-            mend="number the frames in order, from 0",
+            f"the sequence number {frame.sequence} {what}",
+            mend="number the frames in order, starting at 0",
         )
     if frame.time_s <= last.time_s:
         raise InvalidTrace(

@@ -233,7 +233,7 @@ async def listed(
     async with _started(command, environment, _Said()) as upstream:
         tools = await _all_tools(upstream)
     if tools is None:
-        raise NoServer(f"the MCP server {command[0]!r:.80} does not list its tools")
+        raise NoServer(f"the MCP server {command[0]!r:.80} did not list its tools")
     return [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in tools]
 
 

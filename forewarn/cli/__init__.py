@@ -58,7 +58,7 @@ COMMANDS = {
     "show": _Entry(_ASK, "show", "Print a model: states, rows, risks."),
     "check": _Entry(_ASK, "check", "Compute the probability of a property."),
     "monitor": _Entry(_WATCH, "watch", "Check laws on a recorded trace."),
-    "laws": _Entry(_WATCH, "watch", "List the law book, or show one law."),
+    "laws": _Entry(_WATCH, "watch", "List the laws in the law book, or show one law."),
     "rules": _Entry(_WATCH, "rules", "Import, score, lint and evolve rules."),
     "scenarios": _Entry(_RUN, "scenarios", "List scenarios."),
     "collect": _Entry(_RUN, "collect", "Record unguarded runs as traces."),

@@ -361,10 +361,10 @@ class Judging:
             be repeated.
         rules: File of rules to apply in addition to the risk check; may be repeated.
         predicates: YAML file with your own predicates for the rules; may be repeated.
-        user: Fact about the user for guard programs, such as role=child; may be
+        user: Fact about the user, such as role=child, for guard programs; may be
             repeated.
-        place: Fact about the place for guard programs, such as room=bedroom; may be
-            repeated.
+        place: Fact about the location, such as room=bedroom, for guard programs; may
+            be repeated.
         request: Text of the user's request, for guard programs.
     """
 

@@ -361,7 +361,7 @@ def evaluate_(
     the cases labelled 0 that pass and are answered correctly, if the cases have
     answers. executable: fraction of the cases in which the program ran to completion. A
     program that fails counts as one that denies nothing. The exit status is 1 if any
-    case is wrong.
+    case is judged incorrectly.
 
     With --judge, a model is asked about every case; the output then names the model or
     the file of recorded replies, and gives the cost.
@@ -377,7 +377,8 @@ def evaluate_(
     Args:
         cases: Labelled cases: JSON Lines, or EICU-AC or Mind2Web-SC in the published
             format.
-        kind: Kind of cases: access (to columns of databases) or rules (of conduct).
+        kind: Kind of cases: `access` (access to database columns) or `rules` (rules of
+            conduct).
     """
     from forewarn.monitors.programs.cases import read_cases, score
 

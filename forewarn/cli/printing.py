@@ -171,9 +171,9 @@ def progress(
 ) -> Iterator[Item]:
     """Yields the items; prints progress to standard error if they take long.
 
-    Progress consists of the count, the rate per second, the time left and the memory
-    used. On a terminal, a line is updated in place; elsewhere, a line is printed every
-    ten seconds.
+    The progress line shows the count, the rate per second, the time left and the
+    memory used. On a terminal, this line is updated in place; elsewhere, a new line is
+    printed every ten seconds.
 
     Args:
         items: The items to yield.

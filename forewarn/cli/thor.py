@@ -62,8 +62,8 @@ def replay(
     Args:
         scenes: Scene file, such as the output of `forewarn thor harvest` (default: our
             own scenes).
-        inside: Call the household directly in this process, not through ai2thor's
-            controller.
+        inside: Call the household simulator directly in this process, not through
+            ai2thor's controller.
     """
     from forewarn.thor_bridge.performing import (
         replay as again,

@@ -39,7 +39,7 @@ class Guaranteeing:
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs without an alarm before the trigger.
-        confidence: Probability that all guarantees hold together.
+        confidence: Probability that all guarantees hold simultaneously.
         group: Column of the facts that groups runs, such as driver, road, task or
             model. The runs of a group are used either for learning or for the
             certificate.

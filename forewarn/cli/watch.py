@@ -55,7 +55,7 @@ def laws(
     book: Book,
     period: Positive = DEFAULT_PERIOD_S,
 ) -> None:
-    """List the law book, or show a law (NAME or a formula) with its automaton.
+    """List the law book's laws, or show a law (NAME or a formula) with its automaton.
 
     Args:
         period: Sampling period of the monitor in seconds.

@@ -102,10 +102,10 @@ def absorbed(
 
 
 def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats, Bools]:
-    """The probability of reaching the good exit from each of n states, and whether it
-    follows from the graph.
+    """For each of n states, the probability of reaching the good exit, and whether the
+    graph alone determines it.
 
-    Probabilities that follow from the graph are exactly 0 or 1; all others lie strictly
+    Probabilities that the graph determines are exactly 0 or 1; all others lie strictly
     between 0 and 1.
 
     Args:

@@ -32,7 +32,7 @@ class Asked:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs without an alarm in time; None for no
             limit.
-        confidence: Probability that all guarantees hold together.
+        confidence: Probability that all guarantees hold simultaneously.
         laws: Number of laws that share the allowed probability of error.
     """
 
@@ -53,7 +53,7 @@ class Guarantee(Strict):
     Args:
         law: The law's name.
         rate: The kind of rate: false alarms or missed violations.
-        most: The maximum rate that is guaranteed.
+        most: The guaranteed upper limit of the rate.
         runs: Number of runs on which the rate was tested.
         failures: Number of runs with a false alarm, or number of missed violations.
         bound: The upper confidence bound on the rate; never above `most`.

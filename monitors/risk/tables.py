@@ -326,7 +326,8 @@ def _unmet_bound(
 
 
 def _reaching(goal: Bools, step: Backup, table: Ints) -> Bools:
-    """The pairs that may reach the goal, including the goal."""
+    """The pairs of a state and an automaton state from which the goal can be reached,
+    including the pairs of the goal."""
     states = np.arange(table.shape[1])
     while True:
         before = step(goal[table, states].astype(np.float64)) > 0

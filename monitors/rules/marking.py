@@ -29,7 +29,7 @@ _SAID = "a person said: "
 
 
 def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
-    """Returns a recorded run with the label that follows from a mark."""
+    """Returns a recorded run, labelled according to a person's mark."""
     lines = [line.content for line in read_record(record)]
     basis = f"marked {mark}" + (f": {note}" if note else "")
     return _row(record.stem, lines, MARKS[mark], basis)
@@ -50,7 +50,7 @@ def answered(record: Path) -> list[Row]:
 
 
 def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
-    """Returns a trace from a file with the label that follows from a mark."""
+    """Reads a trace from a file, and labels it according to a person's mark."""
     rows = _rows(traces)
     if name not in rows:
         raise InvalidInput(
@@ -87,7 +87,7 @@ def _row(
         raise InvalidInput(
             f"a record with the vocabulary {domain!r:.40} cannot become "
             "a labelled trace",
-            mend="mark runs with the driving or household vocabulary",
+            mend="only records with the driving or household vocabulary can be marked",
         )
     scenario = header.get("scenario")
     reviews = [line for line in lines if "signals" in line]

@@ -230,7 +230,7 @@ class Judge:
 
         Args:
             runs: The runs.
-            abstraction: The abstraction for encoding other runs.
+            abstraction: The abstraction that encodes the runs and those to be judged.
             laws: The laws.
             horizons_s: The horizons, in seconds.
             counting: The settings with which the chain is learned.

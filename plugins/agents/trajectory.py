@@ -8,8 +8,8 @@ the agent (`request`). Two examples of laws:
     always (tool == delete -> once (tool == backup and not failed))
     always (tool == send -> from_to in [request, "contacts.email"])
 
-No model is learned from data, so no risk is estimated ahead of a call. The guard checks
-only whether the call itself would violate a law, and lets all other calls pass.
+No model is learned from data, so no risk is estimated ahead of a call. The guard
+withholds a call only if this call would violate a law.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 before the line, before the paths of crossing road users and behind the vehicle ahead.
 It does not stop in a junction whose exit is free. Unless something is ahead, it brakes
 no harder than the vehicle behind it can. `cut` permanently takes control from the
-driver. `drive` is a high-level choice: a speed, a stop, a turn signal and a lane. In
-every frame it is converted to a `control` action that follows the choice without
-hitting the vehicle ahead.
+driver. `drive` is a high-level action: it sets the target speed, the turn signal and
+the lane, or stops the car. In every frame it is converted to a `control` action that
+does so without hitting the vehicle ahead.
 """
 
 from __future__ import annotations

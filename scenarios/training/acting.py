@@ -233,7 +233,8 @@ class Trial:
             base: The policy that provides all other settings.
             kind: The intervention.
             holds_s: The hold times to try, in addition to the policy's own.
-            longer: Maximum fraction of clean runs that take more than 10 % longer.
+            longer: Maximum fraction of clean runs that take more than 10 % longer with
+                the guard than without it.
             alert: The thresholds of the policy that alerts, which are tried too.
         """
         laws = [law for law in self.scenario.laws if law.name in best.calibration]

@@ -535,14 +535,14 @@ def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
     command = [
         *("tune", KITCHEN, "--model", model, "--preset", "stop", "--horizons", "3"),
         *("--runs", learned.traces(KITCHEN, learned.FRESH), "--acting", "10"),
-        *("--max-slowed", "0.5", "--release-after", "1", "--out", out),
+        *("--max-slowed", "0.7", "--release-after", "1", "--out", out),
     ]
     certifying = ("--violations", "3", "--at-most", "0.6", "--held-out", "10")
     found = told(*command, *certifying)
     assert found["violating"] >= 3
     tried = {(each["threshold"], each["hold_s"]): each for each in found["tried"]}
     taken = tried[found["threshold"], found["hold_s"]]
-    assert taken["prevented"] > 0 and taken["prolonged"] <= 0.5 * taken["clean"]
+    assert taken["prevented"] > 0 and taken["prolonged"] <= 0.7 * taken["clean"]
     assert {hold_s for _, hold_s in tried} == {1.0, Policy().hold_s}
     policy = load_policy(out)
     assert policy.steps_for("no_metal_heated") == (Step("stop", found["threshold"]),)

@@ -97,7 +97,17 @@ def validated(
             first = max(failure.errors(), key=lambda each: len(each["loc"]))
         place = ".".join(_keys_in(first["loc"]))
         problem, mend = _explain(first, model)
+        if also := list(_missing_beside(first, failure)):
+            mend += f"; also missing: {', '.join(also)}"
         raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[str]:
+    """The other keys that are missing in the same place, if a key is missing."""
+    for each in failure.errors() if first["type"] == "missing" else ():
+        beside = each["loc"] != first["loc"] and each["loc"][:-1] == first["loc"][:-1]
+        if each["type"] == "missing" and beside:
+            yield str(each["loc"][-1])
 
 
 def _keys_in(path: tuple[int | str, ...]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.serial import from_json, to_json
+from forewarn.abstractions.serial import Strict, from_json, to_json, validated
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +33,21 @@ def test_nested_values_come_back_equal() -> None:
 def test_a_wrong_field_is_named_with_its_file() -> None:
     with pytest.raises(InvalidInput, match=r"run\.json: parts\.0\.name: field requir"):
         from_json(Whole, {"seed": 1, "parts": [{}]}, "run.json")
+
+
+class Inner(Strict):
+    left: int
+    right: int
+
+
+class Outer(Strict):
+    inner: Inner
+    first: int
+    second: int
+
+
+def test_all_keys_that_are_missing_in_one_place_are_named() -> None:
+    with pytest.raises(InvalidInput, match=r"also missing: second\)$"):
+        validated(Outer, {"inner": {"left": 1, "right": 2}}, "a.yaml")
+    with pytest.raises(InvalidInput, match=r"`left: …`; also missing: right\)$"):
+        validated(Outer, {"inner": {}, "first": 1, "second": 2}, "a.yaml")

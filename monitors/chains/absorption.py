@@ -1,10 +1,11 @@
 """Absorption probabilities of a chain: one linear system, solved without subtraction.
 
-States are eliminated one by one, and their weights are passed on to their successors
-(state reduction, after Grassmann, Taksar and Heyman). Without subtractions, results are
-accurate however rarely the chain leaves a state: with n states the relative error is at
-most about n rounding errors. The cheapest state is eliminated first. Once most pairs of
-states are connected, the remaining system is solved as a dense matrix.
+States are eliminated one by one, and the weight of the transitions into an eliminated
+state is passed on to its successors (state reduction, after Grassmann, Taksar and
+Heyman). Without subtractions, results are accurate however rarely the chain leaves a
+state: with n states the relative error is at most about n rounding errors. The cheapest
+state is eliminated first. Once most pairs of states are connected, the remaining system
+is solved as a dense matrix.
 
 Elimination would fill the matrix of a fast-mixing chain with many states, but on such
 chains iteration converges quickly. A second linear system bounds the error of an
@@ -41,8 +42,8 @@ MAX_EDGES = 3_000_000
 """The maximum number of transitions that may arise during elimination."""
 
 FEW_EDGES = 200_000
-"""Iteration is tried once elimination exceeds four times the original number of
-transitions by more than this many.
+"""Iteration is tried once the number of transitions exceeds four times the original
+number plus this number.
 """
 
 SOUND = 1e-10
@@ -129,7 +130,7 @@ def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats,
         return found
 
     possible = leading_to(n, source, target)
-    # States that cannot reach the good exit count as the bad one.
+    # A state that cannot reach the good exit is treated like the bad exit.
     lost = np.flatnonzero(~possible)
     ends = np.full(lost.size, n + 1)
     risky = leading_to(n + 1, np.append(source, lost), np.append(target, ends))
@@ -188,7 +189,9 @@ def _share(given: Floats, total: float) -> Floats:
 
 
 def _clear(rows: Floats, begin: int, end: int) -> None:
-    """Clears new self-loops; the original ones are ignored, too."""
+    """Sets the weights of new self-loops to 0; the original self-loops are ignored,
+    too.
+    """
     at = np.arange(begin, end)
     rows[at, at] = 0.0
 
@@ -275,9 +278,9 @@ def _iterated(
 ) -> Floats | None:
     """A solution by iteration if its error is provably small; otherwise None.
 
-    The error is e = (I - A)^-1 r, where r is the residual. So e is at most twice the
-    solution w for the right-hand side |r| plus rounding, provided that w is verified to
-    solve at least half of that side.
+    The error is e = (I - A)^-1 r, where r is the residual. Let s be |r| plus the
+    rounding error, and w a solution for the right-hand side s. If (I - A) w is verified
+    to be at least s / 2, then e is at most 2 w.
     """
     from scipy.sparse import coo_array, eye_array
 
@@ -307,7 +310,8 @@ def _krylov(system: csr_array, known: Floats) -> tuple[Floats, Floats]:
     size = float(np.abs(residual).max())
     floor = 1e-15 * size
     while size > floor:
-        # Scaled, because the solver mistakes small numbers for a breakdown.
+        # The residual is scaled, because the solver mistakes small numbers for a
+        # breakdown.
         step, _ = bicgstab(system, residual / size, rtol=1e-6, maxiter=100)
         found = found + size * step
         residual, before = known - system @ found, size

@@ -166,7 +166,7 @@ class Chain:
         more = f" and {len(self.deadlocks) - 5} more" if len(self.deadlocks) > 5 else ""
         count = len(self.deadlocks)
         what = "states have no row and are" if count > 1 else "state has no row and is"
-        return (f"{count} {what} taken as absorbing: {names}{more}",)
+        return (f"{count} {what} treated as absorbing: {names}{more}",)
 
     @classmethod
     def from_rows(
@@ -247,8 +247,8 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
 
 
 _EMPTIEST = 16
-"""The maximum number of possible transitions per observed one for counting in an
-array.
+"""Transitions are counted in an array if there are at most this many possible
+transitions for each observed transition.
 """
 
 _SMALL_CODES = 1 << 20

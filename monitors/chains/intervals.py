@@ -82,8 +82,9 @@ class IntervalChain:
         return len(self.states)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
-        """The values of each row's successors; unseen ones have the worst or best
-        value."""
+        """The values of each row's successors; an unseen successor has the value 1 if
+        `maximise`, otherwise 0.
+        """
         found: Floats = values[..., self.successors]
         if self.unseen is not None:
             found[..., -1] = 1.0 if maximise else 0.0
@@ -96,15 +97,17 @@ class RobustStep:
 
     Nature raises the best successors to their upper bounds until the probability is
     used up; the successor at which this happens is the pivot. The choice stays optimal
-    while no filled successor is worth less than the pivot and no other is worth more,
-    so only rows where this fails are sorted again.
+    while no filled successor has a worse value than the pivot, and no other successor
+    has a better value. Only rows that violate this condition are sorted again.
     """
 
     def __init__(self, chain: IntervalChain, *, maximise: bool) -> None:
         self._chain, self._maximise = chain, maximise
         self._sign = 1.0 if maximise else -1.0
         self.choice: Floats = np.empty(0)
-        """The distribution nature chose for each row, shaped as the last values."""
+        """The distribution that nature chose for each row, in the shape of the last
+        values.
+        """
         self._side: NDArray[np.int8] = np.empty(0, np.int8)
         self._pivot: Ints = np.empty(0, np.int64)
 
@@ -282,7 +285,7 @@ def binomial_bounds(hits: Floats, trials: Floats, tail: float) -> tuple[Floats, 
     inner = k > 0
     low[inner] = betaincinv(k[inner], (n - k + 1)[inner], tail)
     inner = k < n
-    # By symmetry, which keeps the small tail exact where 1 - tail would round.
+    # The symmetric form is used, because 1 - tail would be rounded.
     high[inner] = 1.0 - betaincinv((n - k)[inner], (k + 1)[inner], tail)
     return low[back.ravel()], high[back.ravel()]
 
@@ -296,13 +299,13 @@ def robust_reach(
     """The minimum or maximum probability of ever reaching the goal from each state.
 
     The method is robust policy iteration over the states whose value the graph does not
-    determine. After a state in `lost`, the goal no longer counts.
+    determine. Paths that pass through a state in `lost` do not count.
 
-    If nature maximises, its first policy gives every possible edge a positive
-    probability, so that every state that can reach the goal does. If nature minimises,
-    states where it can surely avoid the goal are set to 0 beforehand. Either way,
-    policies reached by strict improvement cannot get trapped, so the equations have a
-    unique solution.
+    If nature maximises, its first policy gives every possible transition a positive
+    probability, so the goal is reached from every state from which it can be reached.
+    If nature minimises, states from which nature can surely avoid the goal are set to 0
+    beforehand. In both cases, strict improvement never leads to a policy that stays in
+    a loop forever, so the equations have a unique solution.
     """
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
@@ -326,7 +329,8 @@ def robust_reach(
             break
         policy = np.where(better[:, None], step.choice, policy)
         solved = solve()
-        # Rounding can feign a gain; the search ends when the values stop changing.
+        # A gain may be due to rounding only, so the search ends when the values stop
+        # changing.
         moved = sign * (solved - values[open_states])
         if not (moved > _CERTAIN * solved).any():
             break
@@ -337,8 +341,8 @@ def robust_reach(
 def _led(
     chain: IntervalChain, goal: Bools, lost: Bools, policy: Floats, maximise: bool
 ) -> Bools:
-    """The states from which the goal can be reached: under the policy if nature
-    maximises, under every choice of nature if it minimises.
+    """The states from which the goal can be reached: under the given policy if nature
+    maximises, and under every choice of nature if nature minimises.
     """
     moving, found = ~(goal | lost), goal
     if maximise and chain.unseen is not None:

@@ -220,7 +220,8 @@ def learn(
     absorb = end == "absorb"
     declared = support.rows
     if absorb and declared is not None:
-        # Only states where a trace ended may lead to END, whatever was declared.
+        # Only states in which a trace ended may lead to END; declared transitions to
+        # END are ignored.
         without = {
             name: [s for s in row if s != END]
             for name, row in declared.items()
@@ -242,7 +243,7 @@ def learn(
     for name, successors in allowed.items():
         seen = tally.seen.get(name, {})
         row = {number[s]: seen.get(s, 0) for s in successors}
-        # Even a declared transition into END means that a state is not absorbing.
+        # A state with a declared transition to END is not absorbing.
         stays = declared is not None and set(declared.get(name, ())) <= {name}
         if absorb and name in tally.ends and not stays:
             row[number[END]] = tally.ends[name]
@@ -306,7 +307,7 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A sort key that puts s2 before s10 and keeps names made of bits in order."""
+    """A sort key that puts s2 before s10 and sorts bit vectors by their value."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     numbers = (part.lstrip("0") for part in parts)
     return [
@@ -365,15 +366,15 @@ class LiveTally:
             self.beyond += 1
 
     def skip(self) -> None:
-        """Records a gap in the frames: no transition is counted across it."""
+        """Records a gap in the frames; no transition is counted across the gap."""
         self._before = None
 
     def stop(self) -> None:
-        """Records an intervention; without effect before the episode's first state."""
+        """Records an intervention; has no effect before the episode's first state."""
         self.stopped = self.stopped or self._began
 
     def go_on(self, other: LiveTally) -> None:
-        """Counts the rest of the episode in another tally, from the same state."""
+        """Stops counting here, and continues in another tally from the same state."""
         other.begin()
         if self._before is not None:
             other.observe(self._before)

@@ -80,8 +80,8 @@ class Model:
         abstraction: The abstraction as a dictionary, if the states are its bit vectors.
         alpha: The pseudo-count of every allowed successor.
         support: Which successors are allowed: observed, valid, all or declared.
-        end: "absorb" if the end of a trace is a transition to END, "ignore" if ends are
-            not counted.
+        end: "absorb" if the end of a trace is counted as a transition to END, "ignore"
+            if the ends of traces are not counted.
         period_s: The time between two states, in seconds.
         laws: The texts of the laws that the model was learned for.
         training: Facts about the training traces: names, digests, frames, figures.
@@ -113,8 +113,8 @@ class Model:
         return None if self.counts is None else self.counts.visits
 
     def known(self, abstraction: Abstraction) -> dict[int, int]:
-        """The numbers of the states that were left at least once in training, by their
-        bits.
+        """Maps the bits of each state that was left at least once in training to its
+        number.
         """
         visits = self.visits
         return {
@@ -241,7 +241,7 @@ def _differences(
         or math.isclose(apart_s, period_s, rel_tol=tolerance)
     ):
         return
-    # Latched predicates keep what the frames in between show.
+    # Latched predicates also cover the frames between two states.
     if apart_s < period_s or not latched:
         yield (
             f"its states are {apart_s:g} s apart, but the source's frames are "
@@ -250,7 +250,7 @@ def _differences(
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
-    """A model without laws whose only state is reached by every frame."""
+    """A model without laws, with a single state that contains every frame."""
     abstraction = from_expressions(
         ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
     )
@@ -259,5 +259,5 @@ def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
 
 
 def is_riskless(model: Model) -> bool:
-    """Whether a model has no risk: a single state and no law."""
+    """Whether a model has a single state and no law, and thus no risk."""
     return len(model.chain.states) == 1 and not model.laws

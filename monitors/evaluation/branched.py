@@ -89,8 +89,8 @@ HEAD = ("risk", "runs", "break a law", "slowed", "stopped")
 def if_acted(law: str) -> str:
     """The title of the table that shows the bands of a law."""
     return (
-        f"{law}: violations in runs that continue from their first moment in each risk"
-        " band without an intervention, slowed, or stopped (with 95 % bounds)."
+        f"{law}: violations in runs that are repeated from their first moment in each"
+        " risk band: without an intervention, slowed, and stopped (with 95 % bounds)."
     )
 
 

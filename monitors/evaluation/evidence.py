@@ -14,8 +14,8 @@ on the first windows; the rest is reserved for later changes.
 
 A rate from training is uncertain, because it is estimated from a limited number of
 runs. The odds are therefore those of a uniform prior, updated by the training runs and
-by every run since. A training run counts half, so that an unchanged world is rarely
-reported even if the training rate was too low by chance.
+by every run since. A training run counts half, so that false reports of drift are rare
+even if the training rate was too low by chance.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ LEVEL = 0.01
 """The maximum probability of reporting drift although nothing has changed."""
 
 WINDOWS = {200: 0.6, 500: 0.4}
-"""The length of each window in runs, and the fraction of the stake that is bet on
-it.
+"""The length of each window in runs, and the fraction of the stake that is bet in it.
 """
 
 _FIRST = 0.9
@@ -102,14 +101,14 @@ class Reference:
     def chances(
         self, happened: int, runs: int, more: int, least: int = 0
     ) -> NDArray[np.float64]:
-        """The probabilities that the event happens in `least`, `least` + 1, … of `more`
-        further runs.
+        """The probabilities that the event happens in exactly `least`, `least` + 1, …,
+        `more` of `more` further runs.
 
         Args:
             happened: The number of runs so far in which the event happened.
             runs: The number of runs so far.
             more: The number of further runs.
-            least: The number of runs to which the first probability applies.
+            least: The number of events to which the first probability applies.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
@@ -194,7 +193,8 @@ class Rate:
             if not window.left:
                 self._won += self._worth(window)
                 self._windows[length] = self._window(length)
-        if happened and not self.exceeded:  # otherwise `most` cannot grow, or need not
+        # In other cases, `most` cannot increase, or an increase would change nothing.
+        if happened and not self.exceeded:
             self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
@@ -382,7 +382,7 @@ def outcome_of(
 
 
 class Ordinary(Strict):
-    """What happened in ordinary runs, for comparison with later runs.
+    """Statistics of ordinary runs, for comparison with later runs.
 
     Args:
         highest: The distribution of the highest risk of a run.
@@ -403,7 +403,7 @@ class Ordinary(Strict):
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
-        """Summarises the outcomes of runs that did not train the model."""
+        """Summarises the outcomes of runs that were not used to train the model."""
         return cls(
             highest=Histogram.of([each.highest for each in outcomes]),
             excess=Histogram.of([each.excess for each in outcomes]),

@@ -35,7 +35,8 @@ def wilson(part: float, whole: int) -> Interval | None:
     share, weight = part / whole, _Z * _Z / whole
     middle = (share + weight / 2) / (1 + weight)
     half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
-    # Exact at 0 and 1, where rounding could leave the fraction outside the interval.
+    # The ends are exactly 0 or 1 where rounding could exclude the fraction from the
+    # interval.
     low = 0.0 if part == 0 else middle - half
     return low, 1.0 if part == whole else middle + half
 
@@ -134,7 +135,7 @@ class Promise(Strict):
             violating: Number of violating runs.
             undetected: Number of violating runs that were not detected.
             confidence: The confidence level of the guarantee.
-            tried: Number of candidates among which the same runs were used to choose.
+            tried: Number of candidates from which one was chosen with the same runs.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -144,7 +145,7 @@ class Promise(Strict):
         )  # fmt: skip
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
-        """The guarantee as text; `came` holds the figures of `Warned` for other
+        """The guarantee as text; `came` contains the figures of `Warned` for other
         runs.
         """
         said = (
@@ -164,7 +165,7 @@ class Promise(Strict):
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The maximum number of clean runs that may have an alarm if the rate is
+    """The maximum number of clean runs with an alarm at which the rate is still
     guaranteed.
 
     Consider a threshold that all but k of the clean runs stay below. The probability

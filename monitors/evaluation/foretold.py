@@ -29,8 +29,8 @@ Bools = NDArray[np.bool_]
 
 
 ENOUGH_S = 1.0
-"""The lead time from which a warning has its full value, in seconds. A shorter lead
-time has a proportional value: at the last moment, little can be done.
+"""The minimum lead time of a warning with full value, in seconds. Below it, the value
+is proportional to the lead time, because little can be done at the last moment.
 """
 
 
@@ -62,8 +62,9 @@ class Foretold:
     broken: Broken | None
 
     def came_true(self, horizon_s: float) -> Bools:
-        """Whether an obligation that was pending at a tick, or arose within H, went
-        unmet."""
+        """For each tick, whether an obligation that was pending then, or arose within H
+        after it, was not met.
+        """
         return came_true(self.broken, self.times_s, horizon_s)
 
 
@@ -94,7 +95,7 @@ def climb_of(
 def ordinary_of(
     found: Sequence[Foretold], horizon_s: float, curve: Calibration
 ) -> Ordinary:
-    """Summarises what happened in ordinary runs under one law.
+    """Computes the statistics of ordinary runs under one law.
 
     Args:
         found: The runs.
@@ -151,7 +152,7 @@ def early(
     allowed: float,
     within_s: float = math.inf,
 ) -> Floats:
-    """The lead time of the warning of each violation, in seconds; NaN without a timely
+    """The lead time of each violation's warning, in seconds; NaN without a timely
     warning.
 
     The threshold is chosen so that at most the allowed fraction of clean runs has an
@@ -177,14 +178,14 @@ def early(
             alarmed = alarms(each.risks[horizon_s], above, inclusive=False)
             alarmed &= each.came_true(within_s)
             run = warned_run(each.times_s.tolist(), alarmed, each.broken)
-            # The shipped models were chosen without slack.
+            # No slack is used, because the shipped models were chosen without it.
             ahead_s.append(run.lead_s(harmless, slack_s=0.0))
     return np.array(ahead_s)
 
 
 def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The value of the warnings of each violation, averaged over the allowed
-    false-alarm rates.
+    """The value of each violation's warning, averaged over the allowed false-alarm
+    rates.
     """
     told = np.nan_to_num(np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
@@ -375,9 +376,9 @@ def unmet_ahead(
 
     Returns:
         For each trace, the monitor's state at every frame up to the first violation,
-        and whether an obligation that was pending then, or arose within H steps, went
-        unmet. An obligation pending at the trace's end is decided by repeating the last
-        frame.
+        and whether an obligation that was pending then, or arose within H steps, was
+        not met. An obligation pending at the trace's end is decided by repeating the
+        last frame.
     """
     table = automaton.step.tolist()
     monitors = [_until_violated(automaton, table, row.tolist()) for row in letters]
@@ -394,8 +395,8 @@ def unmet_ahead(
         ahead = step_of[ahead, read[np.minimum(frames + step, last)]]
     unmet = ahead == automaton.violated
     owed = automaton.owed[ahead]
-    # Every row of `complete` is met or broken within as many steps as there are rows,
-    # except obligations without a deadline, which the end of a trace cannot break.
+    # An obligation with a deadline is met or broken within as many steps as `complete`
+    # has rows. The end of a trace cannot break an obligation without a deadline.
     most = int(lengths.max()) + len(automaton.complete)
     for step in range(steps + 1, steps + 1 + most):
         if (owed <= 1).all():

@@ -1,11 +1,11 @@
 """Lead times and false alarms of warnings.
 
 A run is violating if the law was broken in it, and clean otherwise. In a violating run,
-only the first violation counts. A violation has two times: it became certain at one,
-and the broken obligation arose at the other, its trigger. For an invariant, the two
-coincide. A violation is detected if the first alarm came strictly before the trigger.
-Lead times, to the violation and to the trigger, are computed over detected runs. A
-false alarm is a clean run with any alarm.
+only the first violation counts. A violation has two times: the time at which it became
+certain, and the trigger, at which the broken obligation arose. For an invariant, the
+two coincide. A violation is detected if the first alarm came strictly before the
+trigger. Lead times, to the violation and to the trigger, are computed over detected
+runs. A false alarm is a clean run with any alarm.
 
 `Warned` computes these figures for one threshold, and `trade_off` for all thresholds.
 `Climb` stores the data of a run that is needed to choose thresholds.
@@ -56,8 +56,8 @@ class Broken:
 
 
 def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Flags:
-    """Whether an obligation that was pending at each time, or arose within H, went
-    unmet.
+    """For each time, whether an obligation that was pending then, or arose within H
+    after it, was not met.
 
     Only the first violation of a run counts; a second broken obligation is ignored.
     """
@@ -98,10 +98,11 @@ class WarnedRun:
         """The lead time of the first alarm; NaN unless it came in time.
 
         Args:
-            harmless: Whether most triggers are harmless. For harmless triggers, a
-                warning is in time `LEAD_S` before the deadline; otherwise, before the
-                trigger.
-            slack_s: The amount by which an alarm may miss `LEAD_S`, in seconds.
+            harmless: Whether most triggers are harmless. If so, a warning is in time if
+                it comes at least `LEAD_S` before the deadline; otherwise, if it comes
+                before the trigger.
+            slack_s: The tolerance when the lead time is compared with `LEAD_S`, in
+                seconds.
         """
         if self.broken is None or self.alarm_s is None:
             return math.nan
@@ -148,7 +149,9 @@ def warned_run(
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """All runs of a scenario, for one law and one threshold."""
+    """The alarms and violations in all runs of a scenario, for one law and one
+    threshold.
+    """
 
     runs: tuple[WarnedRun, ...]
 
@@ -209,7 +212,9 @@ class Warned:
         )
 
     def early(self, horizon_s: float) -> int:
-        """The number of detected violations with a warning earlier than the horizon."""
+        """The number of violations that were detected more than the horizon before the
+        trigger.
+        """
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
     @property
@@ -259,8 +264,8 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """A remark on violations that were detected earlier than the horizon; None if there
-    are none.
+    """A remark on violations that were detected more than the horizon before the
+    trigger; None if there are none.
     """
     if not row.get("early"):
         return None
@@ -292,7 +297,7 @@ class Scored:
     forced: frozenset[int] = frozenset()
 
     def at(self, threshold: float, inclusive: bool = True) -> WarnedRun:
-        """The run with the alarms that a threshold raises."""
+        """The run's alarms at a threshold, and its violation."""
         flags = alarms(self.scores, threshold, self.forced, inclusive)
         return warned_run(self.times_s, flags, self.broken)
 
@@ -309,7 +314,7 @@ class Scored:
 def warned_at(
     runs: Sequence[Scored], threshold: float, inclusive: bool = True
 ) -> Warned:
-    """The runs with the alarms that a threshold raises."""
+    """The runs' alarms at a threshold, and their violations."""
     return Warned(tuple(run.at(threshold, inclusive) for run in runs))
 
 
@@ -366,7 +371,7 @@ def best_allowed(
 
 
 LOWEST_THRESHOLD = 0.01
-"""The lowest threshold; with few runs, smaller risks are mostly chance."""
+"""The minimum threshold; with few runs, lower risks are mostly due to chance."""
 
 _FINENESS = 1000
 
@@ -394,14 +399,14 @@ class Climb:
         return self.steps[-1][1] if self.steps else 0.0
 
     def warned(self, threshold: float) -> WarnedRun:
-        """The run with the alarm that a threshold raises."""
+        """The run's first alarm at a threshold, and its violation."""
         alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """The lead times of the alarms that a threshold raises in time."""
+    """The lead times of the runs with an alarm in time, at a threshold."""
     leads = (each.warned(at).lead_s(harmless) for each in climbs)
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
@@ -414,8 +419,8 @@ def threshold(climbs: Sequence[Climb], spared: int) -> float:
     tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
     if spared >= len(tops):
         return LOWEST_THRESHOLD
-    # At this height one run too many would have an alarm, so the threshold lies above
-    # it.
+    # At this risk, one run too many would have an alarm, so the threshold must be
+    # higher.
     height = tops[spared]
     if height >= 1:
         return math.inf

@@ -46,8 +46,8 @@ so lower rates are included.
 """
 
 LOW = 0.3
-"""If the risk of a law before violations never exceeds this, the model hardly predicts
-them.
+"""A model hardly predicts violations of a law if its risk never exceeds this value
+before violations.
 """
 
 Origin = Literal["hand-made", "learned", "scored"]
@@ -114,7 +114,8 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """The candidates by the value of their warnings, then by skill.
+    """Sorts candidates by the value of their warnings, and by skill if values are
+    equal.
 
     If no run keeps a law, warnings cannot be evaluated, and the skill decides.
     """
@@ -174,7 +175,7 @@ class Choice:
                 warned = ""
                 if law in each.warned:
                     share, ahead_s = each.warned[law], each.ahead_s[law]
-                    warned = f", {share:.2f} warned of, {ahead_s:.1f} s ahead"
+                    warned = f", {share:.2f} with a warning, {ahead_s:.1f} s ahead"
                     if share:
                         times = each.early_s[law]
                         second = float((np.nan_to_num(times) >= 1.0 - 1e-9).mean())
@@ -286,7 +287,9 @@ def _candidates(
     looks_s: Sequence[float],
     judged: _Judged,
 ) -> Iterator[tuple[Origin, str, Recipe]]:
-    """Yields the candidates; the last trees depend on the results of the first."""
+    """Yields the candidates; the settings of the last trees depend on the best of the
+    first trees.
+    """
     if hand is not None:
         by_hand = Found(hand)
         yield "hand-made", hand.name, lambda _: by_hand

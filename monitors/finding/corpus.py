@@ -1,5 +1,4 @@
-"""The training data for predicates: runs with laws, and which moments a violation
-follows.
+"""The training data for predicates: runs, laws and labelled moments.
 
 The `Corpus` contains the runs, and labels each moment (tick of a run) with whether a
 violation follows.
@@ -137,8 +136,8 @@ class Corpus:
     def folds(self, among: Iterable[int]) -> list[int]:
         """The fold of each of the given runs.
 
-        Two groups are split, because a model of one of them would say little about a
-        model of both.
+        If there are only two groups, their runs are divided individually, because a
+        model of one group would say little about a model of both.
         """
         groups = [self.groups[run] for run in among]
         return dealt(groups if len(set(groups)) > 2 else range(len(groups)), FOLDS)
@@ -219,7 +218,7 @@ class Corpus:
         return sum(owing) > len(owing) / 2
 
     def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
-        """The moments of all runs, labelled for the law `of`, or for all laws."""
+        """The moments of all runs, labelled for one law; by default, for all laws."""
         among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT

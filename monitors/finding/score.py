@@ -88,14 +88,14 @@ class Steps:
         return cls(term, number, rounded(edges, span, float(everywhere.min())))
 
     def within(self, rows: Floats) -> Ints:
-        """The index of the step for each row; the last step is for none."""
+        """The index of the step for each row; the last step is for `none`."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
         return np.where(np.isnan(values), len(self.bounds) + 1, step)
 
     @property
     def size(self) -> int:
-        """The number of steps, including the step for none."""
+        """The number of steps, including the step for `none`."""
         return len(self.bounds) + 2
 
     def curve(self, values: Floats) -> Expression:
@@ -242,7 +242,7 @@ class Lesson:
             among, max_iter=75, learning_rate=0.12, max_leaf_nodes=6,
             interaction_cst=[{number} for number in range(len(self.steps))],
         )  # fmt: skip
-        # Fewer trees than wanted learn faster instead.
+        # If the number of trees is limited, the learning rate is increased instead.
         further, together = self._boosted(
             among, max_iter=trees, learning_rate=0.1 * min(max(wanted / trees, 1), 2),
             max_leaf_nodes=LEAVES,
@@ -268,7 +268,9 @@ class Lesson:
         )
 
     def _boosted(self, among: Any, **settings: Any) -> tuple[float, list[Split]]:
-        """Half of the constant term, and of the trees, of a boosted sum."""
+        """Fits a boosted sum; returns half of its constant term and half of its trees,
+        because the score is the mean of two sums.
+        """
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
             from threadpoolctl import threadpool_limits
@@ -279,7 +281,8 @@ class Lesson:
             random_state=0, **settings,
         )  # fmt: skip
         moments, table = self.moments, self.table[among]
-        # On a busy machine, waiting for other threads costs more time than they save.
+        # On a busy machine, waiting for other threads takes more time than the threads
+        # save.
         with threadpool_limits(1):
             model.fit(table, moments.doomed[among], sample_weight=moments.weight[among])
             total = float(model.decision_function(table[:1])[0]) / 2.0
@@ -289,7 +292,7 @@ class Lesson:
 
 
 def _split(nodes: Any, at: int) -> Split | float:
-    """Half of a tree of scikit-learn."""
+    """Converts a tree of scikit-learn, with half of its values."""
     node = nodes[at]
     if node["is_leaf"]:
         return float(node["value"]) / 2.0
@@ -420,12 +423,11 @@ class Scored:
     doomed: NDArray[np.bool_]
 
     def edges(self, room: int) -> list[float]:
-        """The edges between bands: a few over the whole range, the others where
-        thresholds matter.
+        """The edges between bands: a few over the whole range, the others near likely
+        thresholds.
 
-        The edges where thresholds matter are quantiles of the highest score of each
-        run: half of them for clean runs, denser at high scores, and half for violating
-        runs.
+        The edges near likely thresholds are quantiles of the highest score of each run:
+        half of them for clean runs, denser at high scores, and half for violating runs.
         If many clean runs reached the last band, or most violations were in the same
         band, no threshold would give a low false-alarm rate and still detect
         violations.
@@ -445,7 +447,7 @@ class Scored:
         return self._rising(sorted({round(float(edge), 2) for edge in edges}))
 
     def _rising(self, edges: list[float]) -> list[float]:
-        """Removes edges above which violations follow less often beyond chance.
+        """Removes edges above which violations follow significantly less often.
 
         Each run counts once per band, when it first reaches the band.
         """

@@ -174,8 +174,8 @@ class Feature:
         return np.where(np.isnan(numbers), absent, numbers)
 
     def above(self, bound: float) -> str:
-        """The condition that the feature is above a bound; holds for `none` if `none`
-        is treated as large.
+        """The condition that the feature is above a bound; true for `none` if `none` is
+        treated as large.
         """
         if self.word is not None:
             return f"{self.signal} == {self.word}"
@@ -310,8 +310,8 @@ def _while(span_s: float, period_s: float) -> str:
 
 
 def _written(node: Expression) -> tuple[str, float]:
-    """The unit in which bounds are written, and the factor from the expression's
-    unit.
+    """The unit in which bounds are written, and the conversion factor from the
+    expression's unit.
     """
     own = unit_of(node) or PLAIN
     named = [each.unit for each in node.walk() if isinstance(each, Name)]
@@ -324,7 +324,7 @@ def _written(node: Expression) -> tuple[str, float]:
 
 def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
     """The values of terms: one row per frame of all runs, one column per term; NaN for
-    none.
+    `none`.
     """
     reader = ColumnReader(past_of([term.expression for term in terms]))
     names = sorted({name for term in terms for name in signals_of(term.expression)})

@@ -96,7 +96,8 @@ class TreeRecipe:
             max(2, round(self.least * math.sqrt(len(runs) / 200.0))),
         )  # fmt: skip
         leaves = _leaves(tree, found)
-        # The largest leaf needs no predicate: it holds if no other leaf does.
+        # The largest leaf needs no predicate, because it contains all frames that are
+        # in no other leaf.
         leaves.remove(max(leaves, key=lambda leaf: leaf.moments))
         predicates = list(corpus.basis.predicates)
         known = {repr(predicate) for predicate in predicates}
@@ -172,7 +173,8 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
             (tree.children_left[node], (before[0], min(before[1], cut))),
             (tree.children_right[node], (max(before[0], cut), before[1])),
         ):
-            # Cuts may coincide after rounding; the leaf between them is then empty.
+            # Two bounds may coincide after rounding; the leaf between them is then
+            # empty.
             if span[0] < span[1]:
                 bounds[feature] = span
                 descend(int(child))
@@ -231,7 +233,7 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
 
 
 def _summands(node: Expression) -> list[str]:
-    """The lines of a sum, one for each term, the later ones with their sign."""
+    """The lines of a sum, one for each term; all but the first begin with a sign."""
     parts: list[str] = []
     while isinstance(node, Arithmetic) and node.operator in "+-":
         first, *others = _summands(node.right)

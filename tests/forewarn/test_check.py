@@ -96,7 +96,7 @@ def test_one_property_is_answered_flat(road: Path) -> None:
     assert list(found["values"]) == ["0", "1", "2", "3", "4"]
     assert found["values"]["3"] == 1.0
     assert found["warnings"] == [
-        "2 states have no row and are taken as absorbing: 3, 4"
+        "2 states have no row and are treated as absorbing: 3, 4"
     ]
 
 
@@ -378,7 +378,7 @@ def test_people_get_a_table_with_the_worst_first(road: Path) -> None:
         "    0     0.571429  4/7",
         "    1     0.571429  4/7",
         "    4            0  0",
-        "Warning: 2 states have no row and are taken as absorbing: 3, 4.",
+        "Warning: 2 states have no row and are treated as absorbing: 3, 4.",
     ]
     safe = forewarn(road, "--prop", 'P=? [ G !"crash" ]', "--from", "all").stdout
     assert safe.splitlines()[2].split() == ["3", "0"]

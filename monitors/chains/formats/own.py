@@ -264,7 +264,8 @@ class _ProbGuardFile(Strict):
     states: list[str] = Field(min_length=1)
     state_index: dict[str, int]
     transition_probs: dict[str, dict[str, str]]
-    # Its bits are misaligned with the states in published files, so it is not used.
+    # In published files, the bits of this field do not match the states, so the field
+    # is ignored.
     state_interpret: dict[str, Any] = {}
     predicates: list[Any] = []
 

@@ -51,7 +51,7 @@ options.set_exploration_checks()
 program = stormpy.parse_prism_program(source)
 known = {}
 def most(expression):
-    # The greatest size that a number can have. Storm's whole numbers wrap around.
+    # The maximum absolute value of an expression. Storm's integers can overflow.
     parts = [expression.get_operand(i) for i in range(expression.arity)]
     if expression.is_variable():
         return known.get(expression.get_identifier(), 0.0)
@@ -75,7 +75,8 @@ def most(expression):
 if re.search(r"(?<![0-9.])[0-9]{19}", text):
     raise OverflowError("a whole number may exceed 62 bits")
 if re.search(r"[*^]|pow|[0-9]{12}", text):
-    # The parser works out what is known, and lets it wrap around: so nothing is.
+    # The parser evaluates constant expressions, which may overflow. Every literal is
+    # therefore replaced by an undefined constant.
     def hidden(literal):
         known["forewarn_" + literal[0]] = float(literal[0])
         return "forewarn_" + literal[0]
@@ -109,7 +110,8 @@ try:
 except RuntimeError as error:
     if "sum to one" not in str(error):
         raise
-    # A row may be off by the last digit, which is judged later; bounds are not.
+    # Row sums may have rounding errors and are checked later, but bounds must be
+    # checked here.
     options.set_exploration_checks(False)
     options.set_add_out_of_bounds_state(True)
     if "out_of_bounds" in build(program, options=options).labeling.get_labels():
@@ -273,8 +275,8 @@ def _written_variables(chain: Chain) -> tuple[list[str], list[list[str]]]:
     """The variables to write, and the values of each state."""
     values = valuation_texts(chain) if chain.variables else []
     if len({tuple(row) for row in values}) == chain.n:
-        # With one variable, its whole range is read as states; with several, only the
-        # reachable values.
+        # A reader creates a state for each value of a single variable, but with several
+        # variables only for reachable values.
         (first, *more) = chain.variables.values()
         gaps = int(first.max()) - int(first.min()) + 1 - chain.n
         if (more and chain.initial is not None) or (not more and not gaps):

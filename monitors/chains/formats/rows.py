@@ -17,8 +17,8 @@ _NUMERAL = re.compile(
 )
 _MAX_LENGTH = 1000
 _MAX_BITS = 1600
-"""The maximum size of a numerator or denominator, so that no fraction is written longer
-than the reader allows.
+"""The maximum size of a numerator or denominator in bits, so that every written
+fraction is short enough for the reader.
 """
 
 
@@ -38,7 +38,7 @@ def rational(text: str) -> Fraction:
     return value
 
 
-# Tools print ten significant digits or more, so each entry may be off by this much.
+# Tools print at least ten significant digits, so this is the maximum error of an entry.
 _PRINTED = Fraction(1, 10**10)
 
 MAX_LINES = 10_000_000
@@ -93,7 +93,7 @@ def from_valuations(
 ) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
     """The names and variables of states that are distinguished by their variables.
 
-    With a single variable, its value is the name.
+    If there is only one variable, a state's name is the variable's value.
     """
     texts = [
         [

@@ -87,7 +87,7 @@ def run_storm(script: str, content: bytes, what: str, source: str = "") -> bytes
 
 
 def is_umb(data: bytes) -> bool:
-    """Whether the (gunzipped) bytes are an archive that could be UMB."""
+    """Whether the decompressed bytes are an archive that could be in the UMB format."""
     return data[257:262] == b"ustar" or data.startswith(_COMPRESSED)
 
 
@@ -95,13 +95,16 @@ def read_umb(data: bytes, source: str = "") -> Chain:
     """Reads the chain from the bytes of an archive."""
     text = run_storm(_FROM_UMB, data, "the UMB format", source).decode()
     if "@value_type: double" in text:
-        # Storm writes seventeen digits, which no longer sum to exactly one.
+        # Storm writes 17 digits, and the rounded probabilities no longer sum to exactly
+        # 1.
         text = _PROBABILITY.sub(lambda digits: repr(float(digits[0])), text)
     return read_drn(text, source)
 
 
 def umb_of(chain: Chain) -> bytes:
-    """Returns the chain as an archive; without an initial state, it is the first."""
+    """Returns the chain as an archive; if the chain has no initial state, its first
+    state is used.
+    """
     text = io.StringIO()
     write_drn(replace(chain, initial=chain.initial or 0, exact=None), text)
     archive = run_storm(_TO_UMB, text.getvalue().encode(), "the UMB format")

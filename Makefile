@@ -1,18 +1,20 @@
-# `make demo` and `make test` are all a newcomer needs: each makes .venv if it is
-# missing and installs what it needs, once.
+# A newcomer needs only `make demo` and `make test`: each creates .venv if it is missing,
+# and installs the required packages once.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
-# A worker keeps to the files it began, so that shared fixtures are made once.
+# worksteal gives each worker consecutive tests, so that each shared fixture is created on
+# few workers.
 SIDE_BY_SIDE := --numprocesses auto --dist worksteal
 
-# Without bytecode on disk, every process that a test starts compiles everything again.
+# Without bytecode files, every process that a test starts would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A stamp says which set is installed; a newer pyproject.toml installs it again.
+# A stamp file marks a set of packages as installed; after a change of pyproject.toml, the
+# set is installed again.
 DEMO := $(VENV)/.installed-demo
 TEST_CORE := $(VENV)/.installed-test-core
 TEST := $(VENV)/.installed-test
@@ -22,19 +24,19 @@ DOCS := $(VENV)/.installed-docs
 .PHONY: help demo test soak test-core check docs mutants bench lighthouse pictures figures film protos trained
 
 help:
-	@echo 'make demo       collect, learn, warn, intervene, measure, report: some minutes'
-	@echo 'make test       the tests, with everything they can use'
-	@echo 'make soak       quick tests drawn many more times: an hour of two cores'
-	@echo 'make test-core  the tests, with the core alone (others are skipped)'
-	@echo 'make check      lint, format, types and import rules'
-	@echo 'make docs       the pages as a site, in out/site'
-	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
-	@echo 'make bench      the benchmarks'
-	@echo 'make lighthouse  the accessibility of the pages, by Lighthouse (npm)'
-	@echo 'make figures    the tables of pages, from the stored results'
-	@echo 'make pictures   the pictures of pages that tests compare with, taken anew'
-	@echo 'make film       the moving picture of the README, recorded anew'
-	@echo 'make protos     compiles the .proto files of Apollo again'
+	@echo 'make demo       collect, learn, warn, intervene, measure, report: a few minutes'
+	@echo 'make test       run the fast tests, with all optional packages'
+	@echo 'make soak       run the longest tests: an hour on two cores'
+	@echo 'make test-core  run the fast tests that need no optional packages'
+	@echo 'make check      check lint, format, types and import rules'
+	@echo 'make docs       build the pages as a website, in out/site'
+	@echo 'make mutants    run mutation tests of the guard and the monitors'
+	@echo 'make bench      run the benchmarks'
+	@echo 'make lighthouse check the accessibility of the reports with Lighthouse (needs npm)'
+	@echo 'make figures    render the tables on the pages from the stored results'
+	@echo 'make pictures   replace the reference screenshots of the browser tests'
+	@echo 'make film       record the animation in the README again'
+	@echo 'make protos     compile the .proto files of Apollo'
 	@echo 'make trained    what ships with the scenarios, once more'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
@@ -47,7 +49,7 @@ test: $(TEST)
 test-core: $(TEST_CORE)
 	@$(BIN)/python -m pytest -m 'not slow and not soak' $(SIDE_BY_SIDE) $(ARGS)
 
-# What is too long for each change: before a release.
+# These tests take too long for every change; run them before a release.
 soak: $(TEST)
 	@$(BIN)/python -m pytest -m soak $(SIDE_BY_SIDE) $(ARGS)
 
@@ -71,21 +73,23 @@ protos: $(TEST)
 	    $$(find $$from -name '*.proto' | sort) || exit 1; \
 	done
 
-# The pages' pictures that tests compare with, taken anew: look at them first.
+# Replaces the reference screenshots of the browser tests; check the new ones by eye before
+# committing them.
 pictures: $(TEST)
 	@FOREWARN_PICTURES=1 $(BIN)/python -m pytest -q -n 0 -k looks_as_it_did \
 	  tests/scenarios/report/test_browser.py tests/scenarios/live/test_live_page.py
 
-# The pages' tables, from docs/figures; "python docs/tables.py NAME -- COMMAND" measures anew.
+# Renders the tables on the pages from docs/figures; to measure a table again, run
+# "python docs/tables.py NAME -- COMMAND".
 figures: $(TEST)
 	@$(BIN)/python docs/tables.py
 
-# The README's moving picture: the report of a demo, played in Chromium.
+# Records the animation in the README: the report of a demo, played in Chromium.
 film: $(TEST)
 	@$(BIN)/forewarn demo --out out/demo
 	@$(BIN)/python -m tests.film out/demo/report.html docs/report.webp
 
-# Lighthouse's word on the pages' accessibility; it wants npm.
+# Checks the accessibility of the reports with Lighthouse; needs npm.
 lighthouse: $(TEST)
 	@$(BIN)/python -m tests.lighthouse
 
@@ -125,13 +129,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "forewarn needs Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
 	  exit 1; }
-	@echo 'Making $(VENV)'
+	@echo 'Creating $(VENV)'
 	@$(PYTHON) -m venv --clear $(VENV)
 
 $(DEMO): pyproject.toml | $(BIN)/python
 	@echo 'Installing forewarn and the traffic simulator SUMO (about 560 MB, once)'
 	@$(PIP_INSTALL) --editable '.[sumo]' || { \
-	  echo 'SUMO does not install here: the demo does without it' >&2; \
+	  echo 'SUMO cannot be installed here; the demo runs without it' >&2; \
 	  $(PIP_INSTALL) --editable .; }
 	@touch $@
 
@@ -141,11 +145,11 @@ $(TEST_CORE): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(DOCS): pyproject.toml | $(BIN)/python
-	@echo 'Installing forewarn and what makes the site (about 300 MB, once)'
+	@echo 'Installing forewarn and the packages that build the site (about 300 MB, once)'
 	@$(PIP_INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(TEST): pyproject.toml | $(BIN)/python
-	@echo 'Installing forewarn and all that its tests use (about 1.5 GB, once)'
+	@echo 'Installing forewarn and all packages for its tests (about 1.5 GB, once)'
 	@$(PIP_INSTALL) --editable '.[test]'
 	@touch $@ $(TEST_CORE) $(DEMO)

@@ -49,11 +49,11 @@ from forewarn.scenarios.schema import Scenario, load_scenario
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 
 SIMULATED = "time is simulated and stops while the guard decides"
-BLIND = "rejected: the integration cannot foresee the effect of an action"
+BLIND = "rejected: the integration cannot predict the effect of an action"
 ON_FILE = "the run is a recording, so no action is carried out"
-MEASURES = "rejected: the command has no such option; `forewarn run` has"
+MEASURES = "rejected: the command has no such option; use `forewarn run`"
 OCCUPIED = (
-    "standard input carries the messages, so no person can be asked: `ask` escalates"
+    "standard input carries messages, so the guard cannot ask a person; `ask` escalates"
 )
 
 
@@ -492,13 +492,13 @@ def page() -> str:
     lines = [
         "# What a guard can do, and where",
         "",
-        "After reading this page you can say which integration supports which",
-        "capability, and why an integration lacks one. All guards are built by",
-        "`forewarn.Guarding`, so every integration has the same capabilities, apart",
-        "from the numbered exceptions below the table. Where an exception is",
-        "*rejected*, asking for the capability gives an error of one line. A test",
-        "tries every capability on every integration, checks that commands have the",
-        "options for it, and compares this page with the result.",
+        "After reading this page you can say which capabilities each integration",
+        "supports, and why it lacks the others. All guards are created by",
+        "`forewarn.Guarding`, so every integration has the same capabilities, except",
+        "for the numbered exceptions below the table. If an exception is marked",
+        "*rejected*, requesting the capability causes a one-line error. A test tries",
+        "every capability on every integration, checks that each command has the",
+        "necessary options, and compares this page with the result.",
         "",
         "| | " + " | ".join(way.name for way in rows) + " |",
         "|---" * (len(rows) + 1) + "|",

@@ -130,7 +130,7 @@ class BusWorld(SteppedWorld):
             self._seen_s = self._pivot_s()
             now_s = max(self._seen_s, self._now_s + 1e-3)
         else:
-            # Apollo is silent; the ages in the frame show it.
+            # Apollo is silent, which the ages in the frame show.
             now_s = max(self._inbox.apollo_time_s() or 0.0, self._now_s + 1e-3)
         if self._gone_back():
             self.over = "Apollo's clock went back"
@@ -228,7 +228,7 @@ class BusWorld(SteppedWorld):
         return stamped
 
     def _gone_back(self) -> bool:
-        # Compared with the last message, not with the time assumed while none arrived.
+        # Compare with the last message, not with the time assumed since its arrival.
         return self._pivot_s() < self._seen_s - _BACK_S
 
     def values(self) -> dict[str, Value]:

@@ -71,9 +71,7 @@ def record_channels(path: Path) -> dict[str, str]:
 
 
 def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
-    """Writes messages with channels and times in nanoseconds; returns how many there
-    were.
-    """
+    """Writes messages with channels and times in nanoseconds; returns their number."""
     try:
         from cyber_record.record import Record
     except ImportError as error:

@@ -218,7 +218,7 @@ class Inbox:
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits in real time until a condition on messages holds; returns False on a
+        """Waits in real time until a condition on messages is met; returns False on a
         timeout.
         """
         end_s = time.monotonic() + timeout_s

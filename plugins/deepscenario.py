@@ -45,7 +45,7 @@ _PERSON = "pedestrian"
 _NAME = re.compile(
     r"(?P<run>\d+)_scenario_(?P<part>\d+)(_(?P<hit>npc_vehicle|pedestrian|obstacle))?"
 )
-"""The names of files; `hit` is what the ego collides with in the file, if anything."""
+"""Matches file names; the group `hit` names what the ego collides with, if anything."""
 _CONTACT_M = 0.3
 """The distance of bodies that counts as contact, because their sizes are not exact."""
 

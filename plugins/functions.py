@@ -126,7 +126,7 @@ def _loaded(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a module")
     module = module_from_spec(spec)
-    _files.add(str(path))  # so that an error while the file is loaded has its line
+    _files.add(str(path))  # so that errors while the file is loaded name their line
     sys.modules[spec.name] = module  # dataclasses look up their module in `sys.modules`
     spec.loader.exec_module(module)
     return module

@@ -295,7 +295,7 @@ class SteppedHousehold(SteppedWorld):
 
     @property
     def facts(self) -> dict[str, float]:
-        """Whether the robot says that it is done; it never does after a stop."""
+        """The fact `finished`: whether the robot has reported that it is done."""
         return {"finished": float(self._last[0] == "finish")}
 
     def actuator(self) -> Withholding:

@@ -80,7 +80,7 @@ class RecordedWorld(SteppedWorld):
 
     @classmethod
     def of(cls, files: Mapping[str, bytes], **settings: Any) -> Self:
-        """Creates a world from the contents of files, which exist as long as it does.
+        """Creates a world from file contents, which are deleted with the world.
 
         Args:
             files: The contents by file name.

@@ -110,7 +110,7 @@ class _Episodes(SteppedHousehold):
         controller = self._controller
         for attempt in range(PREPARING):
             luck = seed + attempt * 2**32
-            # Only our household has a seed; Unity's physics has none.
+            # Only the embedded household has a seed; Unity's physics has none.
             seeded = {"seed": luck} if self.source.embedded else {}
             controller.reset(self._scene, **seeded)
             vary(controller, self._varied, luck, self._spared)
@@ -158,7 +158,7 @@ class _Episodes(SteppedHousehold):
         return LocalController.shadow(self.metadata, robot.reachable)
 
     def halt(self) -> None:
-        """Does nothing, because the world stands still between steps."""
+        """Does nothing, because the world does not change between steps."""
 
     def close(self) -> None:
         super().close()

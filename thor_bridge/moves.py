@@ -102,7 +102,7 @@ def objects_in(steps: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The facts that a move adds and removes if certain facts hold."""
+    """The facts that a move adds and removes if certain facts are true."""
 
     needs: int
     adds: int
@@ -115,8 +115,8 @@ class Move:
 
     Args:
         action: The robot's action.
-        needs: The facts that must hold before the move.
-        lacks: The facts that must not hold before the move.
+        needs: The facts that must be true before the move.
+        lacks: The facts that must be false before the move.
         changes: The effects: first the unconditional effect, then the effects that
             depend on conditions.
     """

@@ -79,14 +79,14 @@ class Condition:
         )
 
     def holds(self, state: int) -> bool:
-        """Whether the condition holds in a state."""
+        """Whether the condition is true in a state."""
         return any(
             state & needs == needs and not state & lacks for needs, lacks in self._masks
         )
 
 
 NOTHING = Condition([frozenset()], {})
-"""The condition that always holds."""
+"""The condition that is always true."""
 
 
 def _ways(
@@ -175,8 +175,8 @@ def search(
     bans: Sequence[Ban] = (),
     monitors: Sequence[int] = (),
 ) -> list[Move] | None:
-    """Returns moves that lead to the goal without breaking a law; None if none are
-    found.
+    """Returns moves that lead to the goal without breaking a law, or None if the search
+    finds no such moves.
 
     Args:
         model: The action model: the preconditions and effects of each verb.

@@ -53,7 +53,7 @@ class RuleInput:
     values: Mapping[str, Value]
 
     def so(self, fact: str) -> bool:
-        """Whether an object predicate is known to hold."""
+        """Whether an object predicate is known to be true."""
         return self.values.get(fact) is True
 
 

@@ -69,7 +69,7 @@ class Task:
         instruction: The instruction to the robot.
         steps: A plan for the task; empty if none is known.
         safe: Whether the task is harmless.
-        goal: An expression that holds when the task is done; empty if unknown.
+        goal: An expression that is true when the task is done; empty if unknown.
         law: The law as a formula; empty if unknown.
         risk: The class of hazard.
         prepare: The steps that bring the scene into its initial state.

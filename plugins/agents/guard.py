@@ -302,8 +302,9 @@ class AgentGuard(Turns, Closing):
         """Creates a guard without a learned model, which withholds calls that violate a
         law.
 
-        The laws are about the sequence of the agent's calls. The module `trajectory`
-        describes the signals: `always (tool == delete -> once (tool == backup))`.
+        The laws are about the sequence of the agent's calls, for example
+        `always (tool == delete -> once (tool == backup))`. The module `trajectory`
+        describes the signals.
 
         Args:
             laws: One or more formulas. A formula can have a name: `careful := always
@@ -514,7 +515,7 @@ class AgentGuard(Turns, Closing):
         known = self._trajectory
         counts = known is None or known.ended(call, failed, result)
         if not failed and (self.stopped or self.loop.is_over or not counts):
-            told = "call %d succeeded after the guard had stopped or begun anew"
+            told = "call %d succeeded after the guard had stopped or been reset"
             logging.getLogger(LOGGER).warning(told, call)
             self.loop.note("succeeded late", call=call)
 
@@ -530,7 +531,7 @@ class AgentGuard(Turns, Closing):
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             return self._unread(f"{WITHHELD}: {wrong}.")
         if self._asked is not None:
-            # The same call again is the one in question, so it is not reviewed twice.
+            # A repetition of the call in question is not reviewed again.
             if action == self._asked.action:
                 return Verdict(False, WITHHELD, asks=self._asked)
             return Verdict(False, ASKING)

@@ -104,11 +104,11 @@ class Trajectory:
         self._sources.begin()
 
     def asked(self, request: str) -> None:
-        """Sets the request to the agent."""
+        """Stores the user's request to the agent."""
         self._sources.request = request
 
     def observe(self) -> Frame:
-        """Returns the frame of the next call, or one without a call."""
+        """Returns the frame of the next call; without a call, all signals are none."""
         seen = self._due.popleft() if self._due else self._nothing
         return Frame(0.0, 0, dict(seen))
 

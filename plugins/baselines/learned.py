@@ -59,9 +59,9 @@ class _Recipe:
 
     def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
         check_signals(source, *law.signals)
-        model = parse_model(dict(learned), "what it learned")
+        model = parse_model(dict(learned), "the training result")
         abstraction = Abstraction.from_dict(
-            dict(model.abstraction or {}), "what it learned", law.vocabulary
+            dict(model.abstraction or {}), "the training result", law.vocabulary
         )
         chain, period_s = model.chain, model.period_s or source.period_s
         automaton = compile_for(law.formula, abstraction, period_s)

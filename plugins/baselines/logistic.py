@@ -91,7 +91,7 @@ class Logistic:
 
     def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
         abstraction = Abstraction.from_dict(
-            dict(learned["abstraction"]), "what it learned"
+            dict(learned["abstraction"]), "the training result"
         )
         check_signals(source, *law.signals, *abstraction.signals)
         self._inputs = _Inputs(law, abstraction, source.period_s)

@@ -49,5 +49,5 @@ class ResponsibilitySensitiveSafety:
             margin = gap - behind(speed, its / _KMH)
         if collides_s is not None:
             margin = min(margin, collides_s * speed - stopping(speed))
-        # At a standstill, the ego cannot act any more safely.
+        # A stationary ego is already as safe as possible.
         return -margin if speed > 0.0 else -FAR

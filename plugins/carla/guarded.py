@@ -126,7 +126,7 @@ class Watching:
         return None if self._senses is None else self._senses.scene
 
     def around(self) -> CarSurroundings:
-        """Returns the surroundings of the vehicle, from which a stop is computed."""
+        """Returns the surroundings that are needed to stop the vehicle safely."""
         if self._senses is None or self._last is None:
             return CarSurroundings(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
@@ -216,7 +216,7 @@ class GuardedVehicle(Closing):
             scenic=self.watching.shown,
         )
 
-    def close(self, ended: str = "the guard was taken away") -> None:
+    def close(self, ended: str = "the guard was removed") -> None:
         """Removes the sensor, and ends the run; the vehicle keeps its last control."""
         self.watching.close()
         self.loop.close(ended)

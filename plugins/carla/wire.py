@@ -80,7 +80,7 @@ def _asked(host: str, port: int, call: str, given: list[Any], limit_s: float) ->
 
     Raises:
         OSError: The server does not answer in time, or hangs up.
-        ValueError: The answer is not one of a CARLA server.
+        ValueError: The answer does not come from a CARLA server.
     """
     import msgpack
 

@@ -72,7 +72,7 @@ class CommonRoadWorld(RecordedWorld):
     def episodes(self) -> int:
         """The number of episodes.
 
-        With `each`, every file counts with the smallest number of vehicles in any file.
+        With `each`, it is the number of files times the fewest vehicles in any file.
         """
         egos = 1
         if self._who == "each":

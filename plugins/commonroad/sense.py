@@ -238,7 +238,7 @@ class CommonRoadScene(SeenScene):
         self.locate(mover, state.speed * vx, state.speed * vy)
 
     def _taken(self, ego: Obstacle) -> tuple[str, ...]:
-        """The edges along which the ego drives, and those straight ahead at the end."""
+        """The edges of the recorded path, and those straight ahead of its end."""
         mover = _body(ego)
         edges: list[str] = []
         for state in ego.states:

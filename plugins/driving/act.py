@@ -351,7 +351,7 @@ _SHORT_OF_LINE_M = 1.0
 
 
 class DrivingChoice(Strict):
-    """How the car is to drive until the next choice."""
+    """The speed, turn signal and lane that a driver chooses until the next choice."""
 
     speed_kmh: float = Field(
         ge=0, le=FASTEST_KMH, description="the speed to drive at, km/h"

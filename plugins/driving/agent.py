@@ -58,8 +58,8 @@ If the guard withholds your choice, do as it says and choose something else."""
 class DrivingLLM:
     """A pilot that asks a large language model how to drive.
 
-    If a reply is late or unusable, the previous choice holds for a while; then the car
-    stops and waits for the next choice.
+    If a reply is late or unusable, the previous choice remains in force for a while.
+    After that, the car stops and waits for the next choice.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.

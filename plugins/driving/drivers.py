@@ -1,5 +1,4 @@
-"""Worlds of simulators that steer automatically, with a driver model.
-
+"""Worlds whose simulator steers the ego automatically, and a model of its driver.
 While the driver is attentive, the simulator's own model keeps the distance and the
 lane. An action contains the desired speed and headway, whether the driver is attentive,
 and the limits that a guard sets.
@@ -92,7 +91,7 @@ class DriverWorld(EnvWorld):
         env: Creates the environment.
         signals: Computes the signals.
         told: Returns the current command, given the unwrapped environment.
-        more: The components of the command to stop that follow those in `STOP`.
+        more: Additional components of the stop command, after those in `STOP`.
     """
 
     def __init__(

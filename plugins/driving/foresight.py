@@ -198,7 +198,7 @@ class Foresight:
         return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
-        """How many seconds a condition has held; None if it does not hold."""
+        """How many seconds a condition has been true; None if it is false."""
         if not holds:
             self._since.pop(name, None)
             return None

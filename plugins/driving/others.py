@@ -124,7 +124,7 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-_JUNCTION_M = 50.0  # closer to a junction, a turn signal announces a turn
+_JUNCTION_M = 50.0  # this near to a junction, a turn signal announces a turn
 _OVERTAKING_S = 20.0
 _SIDES = {TurnSignal.LEFT: 1, TurnSignal.RIGHT: -1}
 
@@ -149,7 +149,7 @@ class LaneChanges:
 
         The safe gap is the one at which the follower need not brake. None if the ego is
         not changing lanes, or if no vehicle approaches in the target lane. If the turn
-        signal changes during a lane change, the new signal counts from its end.
+        signal changes during a lane change, the new signal counts only afterwards.
         """
         ego, roads = self._scene.ego, self._scene.roads
         announced = changes and self._signal in _SIDES

@@ -168,7 +168,7 @@ class Senses:
         return values
 
     def around(self, speed: float) -> CarSurroundings:
-        """Returns the surroundings of the ego, from which a stop is computed.
+        """Returns the surroundings that are needed to stop the ego safely.
 
         Args:
             speed: The speed of the ego in m/s.

@@ -165,7 +165,7 @@ class EnvWorld(SteppedWorld):
             self._senses.check(observation, info)
             self._check = False
         if terminated:
-            self.over = "the environment says that the episode is over"
+            self.over = "the environment ended the episode"
         elif truncated:
             self.over = "the environment's time limit was reached"
 

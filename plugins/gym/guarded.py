@@ -326,7 +326,7 @@ class GuardedParallelEnv(Closing):
 
     @property
     def watched(self) -> dict[str, ReviewedAgent]:
-        """The guarded agents that have occurred so far, by name."""
+        """The guarded agents that have appeared so far, by name."""
         return {name: one for name, one in self._known.items() if one is not None}
 
     def _guard_of(self, agent: str) -> ReviewedAgent | None:

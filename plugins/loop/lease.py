@@ -130,7 +130,7 @@ class Watchdog:
         try:
             self._thread.start()
         except RuntimeError:
-            self._try()  # no thread can do this later
+            self._try()  # without the thread, this is the only attempt
             raise
         return self
 

@@ -134,7 +134,7 @@ class GuardedLoop:
             tally: The file in which only the transitions of this run are counted.
             listeners: Further listeners, which are notified of this run only.
         """
-        self._end({"ended": "it began anew"})
+        self._end({"ended": "another run began"})
         self.guard.break_off(NOT_BEGUN)  # even if one of the next steps fails
         self._actuator = None
         counted = tally or self._tally
@@ -166,7 +166,7 @@ class GuardedLoop:
                 revoked = self.guard.revoked
                 self.note(ANEW, **({"revoked": revoked} if revoked else {}))
                 return
-            self._close_record("it began anew")
+            self._close_record("another run began")
         self.decisions, self.review_s, self.longest_review_s = {}, 0.0, 0.0
         self.record = records.open(self.guard, scenario, seed, path)
 
@@ -434,7 +434,7 @@ class GuardedLoop:
         trace: TracebackType | None,
     ) -> None:
         self.left_by(error)
-        self.close("the guard was left")
+        self.close("the guard was closed")
 
     def left_by(self, error: BaseException | None) -> None:
         """Ends the run if its `with` block raised an exception."""

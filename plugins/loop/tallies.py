@@ -67,7 +67,8 @@ class TallyFile:
                 ]
                 write_tallies(self.path, tallies)
             except (OSError, InvalidInput) as error:
-                logging.getLogger(LOGGER).warning("the tally waits: %s", error)
+                told = "the tally could not be written and is kept in memory: %s"
+                logging.getLogger(LOGGER).warning(told, error)
                 self._waiting = waiting
                 return
             self._waiting = {}

@@ -1,4 +1,4 @@
-"""Tests whether a guard's certificate still holds, using every run as evidence.
+"""Tests whether a guard's certificate is still valid, using every run as evidence.
 
 The evidence is stored next to the guard and accumulates run by run. Once there is
 enough evidence against the certificate, it is permanently revoked, and every later run
@@ -77,7 +77,7 @@ class Warrant:
         return cls(folder)
 
     def revoked(self) -> str:
-        """Returns the reason why the certificate was revoked; empty while it holds."""
+        """Returns the reason why the certificate was revoked; empty if it was not."""
         try:
             self._load()
         except OSError as error:  # the error may be temporary
@@ -113,7 +113,8 @@ class Warrant:
                 self._write()
                 self._unwritten.clear()
         except (OSError, InvalidInput) as error:
-            logging.getLogger(LOGGER).warning("evidence is not kept: %s", error)
+            told = "the evidence could not be written: %s"
+            logging.getLogger(LOGGER).warning(told, error)
             if not counted:
                 self._observe(outcome)
             self._unwritten.append(outcome)

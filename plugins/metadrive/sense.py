@@ -14,7 +14,7 @@ _STEP_S, _STEPS = 0.2, 25
 
 
 def lanes_on(vehicle: Any, lane: Any) -> Iterator[Any]:
-    """Yields the lanes that a vehicle may enter next: planned ones, or else all."""
+    """Yields the predicted lanes of a vehicle after `lane`, one after the other."""
     plan = vehicle.navigation.checkpoints
     onward = dict(zip(plan, plan[1:], strict=False))
     graph = vehicle.navigation.map.road_network.graph

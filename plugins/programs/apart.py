@@ -74,8 +74,10 @@ class Cell:
         self.functions = self._start()
 
     def call(self, name: str, *arguments: Value) -> Value:
-        """Returns the result of a function. It is a fault if the function fails, takes
-        too long, or returns too much.
+        """Returns the result of a function.
+
+        Raises:
+            ProgramFault: The function fails, takes too long, or returns too much.
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:
@@ -155,7 +157,7 @@ class Cell:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or found.get("number") != number:
-                raise OSError("the process answered a different question")
+                raise OSError("the process answered a different request")
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
@@ -195,7 +197,7 @@ class Cell:
             if len(data) > LONGEST_ANSWER:
                 raise OSError("the process sent too long an answer")
         if not data.endswith(b"\n") or data.count(b"\n") > 1:
-            raise OSError("the process sent more answers than it was asked questions")
+            raise OSError("the process sent more than one answer to a request")
         return bytes(data)
 
 

@@ -74,5 +74,5 @@ def _read(text: str) -> Outcome:
         return Outcome("deny", fault="the reply cannot be read")
     if content["label"] == 0:
         return Outcome("allow")
-    verdict = Verdict("deny", "the model says so", content.get("details"))
+    verdict = Verdict("deny", "the model denied it", content.get("details"))
     return Outcome("deny", (verdict,))

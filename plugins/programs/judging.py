@@ -106,8 +106,8 @@ frame.
 
 
 class Holds(Mapping[str, bool]):
-    """Maps predicates, or conditions on calls, to whether they hold at the current
-    event; each is evaluated when it is read.
+    """The values of predicates and conditions on calls at the current event; each is
+    evaluated when it is read.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

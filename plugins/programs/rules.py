@@ -26,8 +26,8 @@ def add_functions(
 ) -> Library:
     """Returns the library with the predicates of Python sources, given by file name.
 
-    With `replaces`, as in AgentSpec's own matching, a function replaces our predicate
-    of the same name.
+    With `replaces`, as in AgentSpec's own matching, a function replaces the built-in
+    predicate of the same name.
     """
     if not sources:
         return known

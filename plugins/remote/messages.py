@@ -249,7 +249,7 @@ def write_decision(decision: Decision, **more: Any) -> bytes:
     try:
         return _encode(decision.as_dict() | more).encode()
     except ValueError:
-        # JSON cannot represent NaN, which means nothing to the client.
+        # JSON cannot represent NaN, so omit the numbers.
         known = decision.risk is not None and decision.risk.finite
         safe = replace(
             decision, risk=decision.risk if known else None, left_s=None, action=None

@@ -138,7 +138,8 @@ class Server(ABC):
         except Exception as error:
             self.losses += 1
             why = str(error) or type(error).__name__
-            logging.getLogger(LOGGER).warning("a loop was lost: %s", clean(why))
+            told = "the connection to a loop was closed: %s"
+            logging.getLogger(LOGGER).warning(told, clean(why))
         finally:
             _wake(connection)
             connection.close()

@@ -91,7 +91,7 @@ class GuardPool:
             try:
                 yield loop
             finally:
-                loop.close("the loop was gone")
+                loop.close("the connection ended")
         with self._lock:
             if sum(map(len, self._idle.values())) < MAX_IDLE:
                 self._idle.setdefault(hello.like, []).append(loop)
@@ -100,7 +100,7 @@ class GuardPool:
         """Creates a guard in advance, so that configuration errors appear early."""
         guarding = self._guarding
         if substitutes_of(guarding.judges()):
-            return guarding.guard()  # only a client tells its actions
+            return guarding.guard()  # the actions are unknown without a client
         hello = Hello(foresees=guarding.policy.when != "after")
         loop = self._open(hello)
         self._idle[hello.like] = [loop]
@@ -137,7 +137,7 @@ class _Beyond(Replacing):
     """The actuator for a client that carries out decisions itself.
 
     Args:
-        can: The decisions that the client says it can carry out.
+        can: The decisions that the client can carry out, according to its hello.
     """
 
     def __init__(self, can: frozenset[Kind]) -> None:

@@ -94,7 +94,7 @@ def release(owner: object) -> None:
 
 
 def give_up_checks(sumo: Any, name: str) -> None:
-    """Turns off SUMO's safety checks for a vehicle that is driven from outside."""
+    """Turns off SUMO's safety checks for a vehicle that SUMO does not drive."""
     sumo.vehicle.setSpeedMode(name, _NO_CHECKS)
     sumo.vehicle.setLaneChangeMode(name, _NO_LANE_CHANGES)
     sumo.vehicle.setMinGap(name, 0.0)  # otherwise, reported gaps exclude it

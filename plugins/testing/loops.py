@@ -62,7 +62,7 @@ class LoopContract:
                 if world.ended() is not None:
                     break
                 frame = world.step(turn.executed)
-            loop.close("the suite was done")
+            loop.close("the test ended")
 
     def test_what_it_can_is_done_as_decided(self) -> None:
         world = self.make_world()

@@ -85,8 +85,8 @@ class Channel:
             ) from error
 
     def exchange(self, message: Message) -> dict[str, Any] | None:
-        """Sends a message and waits for the next action; returns None if there is
-        none.
+        """Sends a message and waits for the next action; returns None if the
+        controller has closed the connection.
         """
         try:
             self._send(METADATA, self._pack(message.envelope()))

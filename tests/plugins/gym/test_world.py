@@ -140,7 +140,7 @@ def test_time_limits_and_ends_are_told_apart() -> None:
     world.reset(1)
     while world.ended() is None:
         world.step(Action("act", {"action": 0}))
-    assert world.ended() == "the environment says that the episode is over"
+    assert world.ended() == "the environment ended the episode"
 
 
 def test_a_vectorised_environment_of_one_is_that_one() -> None:

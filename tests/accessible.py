@@ -1,4 +1,4 @@
-"""What axe-core, the usual judge of accessible pages, has to say of one."""
+"""Checks the accessibility of a page with axe-core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.browser import Page
 
 
 def complaints(page: Page) -> list[dict[str, Any]]:
-    """Its serious and critical ones, each with the elements that it is about."""
+    """Returns serious and critical violations, each with the elements affected."""
     script = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     page.evaluate(f"{script}; null")
     found = page.evaluate("axe.run().then(it => JSON.stringify(it.violations))")

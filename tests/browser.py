@@ -1,4 +1,4 @@
-"""Headless Chromium for tests, spoken to over a pipe in its DevTools protocol."""
+"""Headless Chromium for tests, controlled by the DevTools protocol over a pipe."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 60.0
-"""How long any single answer may take."""
+"""The time limit for a single response, in seconds."""
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Page:
-    """One open page.
+    """An open page.
 
-    `errors` are what its console complained of, `requests` whatever it asked a network
-    for, its own file and inline data apart.
+    `errors` lists the errors and warnings in the console. `requests` lists the URLs of
+    all network requests, except for the page itself and inline data.
     """
 
     def __init__(self, browser: Browser, session: str, url: str) -> None:
@@ -36,11 +36,11 @@ class Page:
         self.requests: list[str] = []
 
     def command(self, method: str, **params: Any) -> dict[str, Any]:
-        """Sends a command for this page, and gives its result."""
+        """Sends a command for this page, and returns the result."""
         return self._browser.command(method, params, self._session)
 
     def evaluate(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         found = self.command(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -51,7 +51,7 @@ class Page:
         """Waits until an expression is true."""
         until = time.monotonic() + PATIENCE_S
         while not self.evaluate(script):
-            assert time.monotonic() < until, f"{script} never came true"
+            assert time.monotonic() < until, f"{script} did not become true in time"
             time.sleep(0.02)
 
     def press(self, key: str) -> None:
@@ -69,14 +69,14 @@ class Page:
             )
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
-        """Saves a picture of the page."""
+        """Saves a screenshot of the page."""
         found = self.command(
             "Page.captureScreenshot", format="png", captureBeyondViewport=whole
         )
         path.write_bytes(base64.b64decode(found["data"]))
 
     def heard(self, event: str, content: dict[str, Any]) -> None:
-        """Takes in what the browser reports of this page."""
+        """Handles an event that the browser reports for this page."""
         match event:
             case "Runtime.exceptionThrown":
                 self.errors.append(str(content["exceptionDetails"]))
@@ -91,7 +91,7 @@ class Page:
 
 
 class Browser:
-    """A browser that was started; use `chromium()`."""
+    """A running browser; `chromium()` starts one."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, answers
@@ -106,7 +106,7 @@ class Browser:
         dark: bool = False,
         calm: bool = False,
     ) -> Page:
-        """Opens a file or an address at a size, and waits until it is loaded."""
+        """Opens a file or URL at a given window size, and waits until it is loaded."""
         url = what if isinstance(what, str) else what.as_uri()
         target = self.command("Target.createTarget", {"url": "about:blank"})
         session = self.command(
@@ -133,13 +133,13 @@ class Browser:
         return page
 
     def close(self, page: Page) -> None:
-        """Closes a page, as a reader does who has seen enough."""
+        """Closes a page."""
         page.command("Page.close")
 
     def command(
         self, method: str, params: dict[str, Any], session: str | None = None
     ) -> dict[str, Any]:
-        """Sends a command, and gives its result; events before it are handed on."""
+        """Sends a command, and returns the result; passes earlier events to pages."""
         self._last += 1
         message: dict[str, Any] = {"id": self._last, "method": method, "params": params}
         if session is not None:
@@ -150,7 +150,7 @@ class Browser:
                 assert "error" not in answer, answer
                 result: dict[str, Any] = answer["result"]
                 return result
-        raise AssertionError(f"chromium was gone before it answered {method}")
+        raise AssertionError(f"chromium exited before it answered {method}")
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         until = time.monotonic() + PATIENCE_S
@@ -163,7 +163,7 @@ class Browser:
                     page.heard(message["method"], message["params"])
                 yield message
             left_s = until - time.monotonic()
-            assert left_s > 0, f"chromium was silent for {PATIENCE_S:g} s"
+            assert left_s > 0, f"chromium did not answer within {PATIENCE_S:g} s"
             if select.select([self._answers], [], [], left_s)[0]:
                 data = os.read(self._answers, 1 << 20)
                 if not data:
@@ -172,7 +172,7 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose numbers are neither of those that are handed on, 3 and 4."""
+    """Creates a pipe whose file descriptors are not 3 or 4, which Chromium uses."""
     ends = os.pipe()
     found = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
     for end in ends:
@@ -182,7 +182,7 @@ def _pipe() -> tuple[int, int]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless Chromium that is ended, whatever happens."""
+    """Runs a headless Chromium until the end of the block, even after an error."""
     assert CHROMIUM is not None
     theirs_in, commands = _pipe()
     answers, theirs_out = _pipe()
@@ -194,7 +194,7 @@ def chromium() -> Iterator[Browser]:
             "--disable-dev-shm-usage", f"--user-data-dir={profile}",
             "--remote-debugging-pipe",
         ]  # fmt: skip
-        # The protocol wants the numbers 3 and 4.
+        # Chromium reads commands from descriptor 3, and writes answers to 4.
         script = (
             f"import os, sys; os.dup2({theirs_in}, 3); os.dup2({theirs_out}, 4);"
             " os.execv(sys.argv[1], sys.argv[1:])"

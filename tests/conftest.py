@@ -1,4 +1,4 @@
-"""What all tests share: the shared data, what may be missing, the same luck in CI."""
+"""Fixtures and settings for all tests: shared data, skips, reproducibility in CI."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
-# Tests run side by side: none takes the cores of the others.
+# Tests run in parallel, so each uses only one core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# No test depends on how fast the machine is.
+# No test depends on the speed of the machine.
 unhurried = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)
 settings.register_profile("dev", unhurried)
-# What a shell starts in its background is deaf to Ctrl-C, and so is all it starts.
+# A shell's background processes and their children ignore Ctrl-C by default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
@@ -41,12 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a test skipped for want of NAME fails (may be given again; 'data' too)",
+        help="fail tests that are skipped because NAME is missing; repeatable; 'data' "
+        "is the shared data",
     )
 
 
 SHARED = "FOREWARN_TESTS_SHARED"
-"""The variable that names the folder in which all workers keep what they share."""
+"""The environment variable with the folder that all test workers share."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,7 +62,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What all tests are made of stays: no search for garbage goes through it."""
+    """Excludes all objects created by collection from later garbage collections."""
     gc.disable()
     try:
         return (yield)
@@ -97,7 +98,7 @@ def pytest_make_collect_report(
 
 
 def _judge_skip(report: Any, config: pytest.Config) -> None:
-    """Fails a skip that gives no reason, or whose reason names what is required."""
+    """Turns a skip into a failure if its reason is missing or names a requirement."""
     if not report.skipped or hasattr(report, "wasxfail"):
         return
     reason = str(report.longrepr[2]).removeprefix("Skipped: ")
@@ -113,7 +114,7 @@ def _judge_skip(report: Any, config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
-    """A command that logs in this process leaves the next test's log as it was."""
+    """Restores the logger after each test, because commands configure it."""
     log = logging.getLogger("forewarn")
     handlers, level = log.handlers[:], log.level
     yield
@@ -123,7 +124,7 @@ def _own_log() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of shared data files, or a skip that says where it was looked for."""
+    """Returns the folder of shared data; if it is missing, skips and names the path."""
     folder = Path(os.environ.get("FOREWARN_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder} (set FOREWARN_DATA)")

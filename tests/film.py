@@ -1,4 +1,4 @@
-"""The README's moving picture: the first run of a report, as a browser plays it.
+"""Makes the README's animation: the first run of a report, as a browser plays it.
 
 forewarn demo --out out/demo
 python -m tests.film out/demo/report.html docs/report.webp
@@ -15,14 +15,14 @@ from pathlib import Path
 from tests.browser import Page, chromium
 
 WIDTH, SCALE = 1000, 0.72
-"""Of the page in pixels, and how much smaller the picture is."""
+"""The width of the page in pixels, and the scale of the pictures."""
 STEP_S, REST_S = 0.25, 2.0
-"""The run's time between two pictures, and how long the last one stays."""
+"""The run time between two pictures, and the duration of the last one, in seconds."""
 MOST_BYTES = 400_000
 
 
 def film(report: Path, out: Path, most: int = 200) -> int:
-    """Writes an animated WebP of a report's first stage; returns its size in bytes."""
+    """Writes an animated WebP of a report's first run; returns its size in bytes."""
     from PIL import Image
 
     with chromium() as browser:

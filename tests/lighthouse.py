@@ -1,6 +1,6 @@
-"""Lighthouse's accessibility of a report and of the live page; `make lighthouse`.
+"""Lighthouse's accessibility scores of a report and the live page; `make lighthouse`.
 
-It wants npm and Chromium, so CI asks axe-core instead, which Lighthouse builds on.
+Lighthouse requires npm and Chromium, so CI runs only axe-core, on which it is based.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST = 95
 def main() -> int:
     npx = shutil.which("npx")
     if npx is None or CHROMIUM is None:
-        print("lighthouse wants npm and chromium", file=sys.stderr)
+        print("lighthouse requires npm and chromium", file=sys.stderr)
         return 3
     figures = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def figure(npx: str, url: str) -> int:
-    """What Lighthouse gives a page for its accessibility."""
+    """Returns Lighthouse's accessibility score of a page, from 0 to 100."""
     done = subprocess.run(
         [npx, "--yes", "lighthouse", url, "--only-categories=accessibility", "--quiet",
          "--output=json", "--chrome-flags=--headless=new --no-sandbox --disable-gpu"],

@@ -1,7 +1,8 @@
-"""Screenshots beside those that are kept, with room for fonts and smoothing.
+"""Compares screenshots with stored ones, and tolerates different fonts and smoothing.
 
-A picture is kept small, a quarter of the page's size on a side: letters are grey and
-shapes are shapes. `make pictures` takes them anew: look at them before you keep them.
+Stored pictures have a quarter of the page's width and height, so that only shapes and
+colours matter, not letters. `make pictures` replaces them; look at them before you
+commit them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from tests.browser import Page
 
 SCALE = 0.25
 FAR = 48
-"""How much a point's colour must differ, of 255, to count as another."""
+"""The minimum difference of a pixel's colour (0 to 255) to count as different."""
 MOST_FAR, MOST_MEAN = 0.06, 8.0
-"""How many points may, as a share, and how much all may on average."""
+"""The maximum fraction of different pixels, and the maximum mean difference."""
 
 REDRAWN = "FOREWARN_PICTURES"
 
 
 def assert_like(page: Page, kept: Path, width: int, height: int) -> None:
-    """Fails where the top of a page does not look like a picture that is kept."""
+    """Fails if the top of a page does not look like a stored picture."""
     found = page.command(
         "Page.captureScreenshot",
         format="png",
@@ -36,21 +37,21 @@ def assert_like(page: Page, kept: Path, width: int, height: int) -> None:
         kept.parent.mkdir(exist_ok=True)
         kept.write_bytes(data)
         return
-    assert kept.is_file(), f"no {kept.name} is kept: make pictures"
+    assert kept.is_file(), f"{kept.name} does not exist: run make pictures"
     apart = difference(data, kept.read_bytes())
-    assert apart is not None, f"{kept.name} has another size: make pictures"
+    assert apart is not None, f"{kept.name} has another size: run make pictures"
     far, mean = float((apart > FAR).mean()), float(apart.mean())
     if far > MOST_FAR or mean > MOST_MEAN:
         seen = kept.with_suffix(".seen.png")
         seen.write_bytes(data)
         raise AssertionError(
-            f"{kept.name}: {far:.1%} of its points differ, by {mean:.1f} on average;"
-            f" see {seen}; if that is what it should be: make pictures"
+            f"{kept.name}: {far:.1%} of the pixels differ; the mean difference is"
+            f" {mean:.1f}; see {seen}; if the new picture is right, run make pictures"
         )
 
 
 def difference(one: bytes, other: bytes) -> np.ndarray | None:
-    """How far two pictures' points are apart; none if their sizes differ."""
+    """Returns the difference at each pixel; None if the sizes differ."""
     from PIL import Image
 
     images = [

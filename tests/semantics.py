@@ -1,7 +1,8 @@
-"""What laws and predicates mean, by brute force: no progression, no automata, no cells.
+"""The semantics of laws and predicates by brute force, as an independent reference.
 
-A word is a list of letters; bit i of a letter is proposition i. A prefix is bad when
-no infinite word that continues it satisfies the law.
+The code uses neither progression nor automata nor cells. A word is a list of letters;
+bit i of a letter is proposition i. A prefix is bad if no infinite word that continues
+it satisfies the law.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PASTS = (Once, Historically, Since)
 
 
 def holds(formula: Formula, word: Word, at: int, bits: Bits) -> bool:
-    """Whether the formula holds at a position; its future must be in the word."""
+    """Whether the formula is true at a position; the word must be long enough."""
 
     def now(node: Expression, moment: int = at) -> bool:
         return holds(node, word, moment, bits)
@@ -101,7 +102,7 @@ def holds(formula: Formula, word: Word, at: int, bits: Bits) -> bool:
 
 
 def horizon(formula: Formula) -> int:
-    """How many letters after now it may need."""
+    """Returns how many later letters the value of a formula may depend on."""
     inner = max(map(horizon, formula.children), default=0)
     match formula:
         case Next():
@@ -114,7 +115,10 @@ def horizon(formula: Formula) -> int:
 
 
 def memory(formula: Formula) -> int:
-    """How many letters before now it may need, beyond what `summary` keeps."""
+    """Returns how many earlier letters the value of a formula may depend on.
+
+    This does not include unbounded past operators, whose values `_summary` contains.
+    """
     inner = max(map(memory, formula.children), default=0)
     if isinstance(formula, PASTS):
         low, high = window(formula.interval)
@@ -123,7 +127,7 @@ def memory(formula: Formula) -> int:
 
 
 def split(law: Formula) -> tuple[list[Formula], list[Formula]]:
-    """What must hold at the start, and what at every position."""
+    """Splits a law into formulas for the start and formulas for every position."""
     if isinstance(law, And):
         parts = [split(part) for part in law.parts]
         return [f for s, _ in parts for f in s], [f for _, a in parts for f in a]
@@ -133,14 +137,16 @@ def split(law: Formula) -> tuple[list[Formula], list[Formula]]:
 
 
 class Brute:
-    """Bad prefixes of a law whose future is bounded, but for `always` outermost.
+    """Decides whether a prefix is bad, for a law with a bounded future.
+
+    Only an outermost `always` may be unbounded.
 
     Args:
         law: The law.
         letters: The letters that can occur.
         bits: The bit of each proposition.
-        until: With a number, what must hold always is asked of so many positions
-            alone: what is owed by then, without what arises later.
+        until: The number of positions at which the operand of `always` is required.
+            Obligations that arise later do not count. If None, all positions count.
     """
 
     def __init__(
@@ -162,7 +168,7 @@ class Brute:
         self._endless: dict[tuple[object, ...], bool] = {}
 
     def is_bad(self, prefix: Word) -> bool:
-        """Whether every infinite word that continues the prefix breaks the law."""
+        """Whether every infinite word that begins with the prefix breaks the law."""
         word: list[int] = []
         for letter in prefix:
             word.append(letter)
@@ -171,7 +177,7 @@ class Brute:
         return not self._goes_on(word, set())
 
     def _fits(self, word: list[int]) -> bool:
-        """Whether what the last letter settles is as it should be."""
+        """Whether the formulas that the last letter decides are true."""
         settled = len(word) - 1 - self.span
         if settled < 0:
             return True
@@ -184,7 +190,7 @@ class Brute:
         return all(holds(node, word, settled, self.bits) for node in self.always)
 
     def _goes_on(self, word: list[int], path: set[tuple[object, ...]]) -> bool:
-        """Whether some infinite word continues: a way back to where it has been."""
+        """Whether an infinite word continues this one: a path returns to a summary."""
         key = self._summary(word)
         if key in path:
             return True
@@ -198,7 +204,7 @@ class Brute:
         return self._endless[key]
 
     def _summary(self, word: list[int]) -> tuple[object, ...]:
-        """All that what comes next can depend on."""
+        """Returns everything on which the future of a word can depend."""
         kept = self.span + self.back + 1
         last = range(max(len(word) - kept, 0), len(word))
         length = len(word) if self.until is not None else min(len(word), kept)
@@ -210,7 +216,7 @@ class Brute:
 
 
 def first_bad(brute: Brute, word: Word) -> int | None:
-    """The length of the shortest bad prefix that is not empty."""
+    """Returns the length of the shortest bad prefix that is not empty."""
     return next((n for n in range(1, len(word) + 1) if brute.is_bad(word[:n])), None)
 
 
@@ -218,7 +224,7 @@ def first_bad(brute: Brute, word: Word) -> int | None:
 
 
 def dense_frames(nodes: Sequence[Expression]) -> Iterator[dict[str, Any]]:
-    """Every frame that could matter: none, all thresholds, beside and between them."""
+    """Yields frames with every combination of none and of values near thresholds."""
     names = dict.fromkeys(name for node in nodes for name in signals_of(node))
     choices: dict[str, list[Any]] = {}
     for name in names:
@@ -244,7 +250,7 @@ def dense_frames(nodes: Sequence[Expression]) -> Iterator[dict[str, Any]]:
 
 
 def seen(nodes: Sequence[Expression], where: Sequence[Expression] = ()) -> set[int]:
-    """The states of all dense frames in which `where` holds."""
+    """Returns the states of all dense frames in which `where` is true."""
     tests, allowed = list(map(compile_test, nodes)), list(map(compile_test, where))
     return {
         sum(test(frame) << i for i, test in enumerate(tests))

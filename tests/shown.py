@@ -1,4 +1,4 @@
-"""What pages show of an output, compared with what is printed."""
+"""Compares the outputs that pages show with the outputs that commands print."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _shape(text: str) -> str:
 
 
 def assert_shown(shown: str, said: str, *, to_the_figure: bool = False) -> None:
-    """What is shown was said, in that order; `…` stands for what is left out.
+    """Checks that an output contains what a page shows; `…` stands for omitted text.
 
-    How lines are broken does not matter, nor do numbers unless they have to.
+    Line breaks are ignored. Numbers are compared only with `to_the_figure`.
     """
     form = _flowing if to_the_figure else _shape
     rest = form(said)
@@ -34,7 +34,7 @@ def assert_shown(shown: str, said: str, *, to_the_figure: bool = False) -> None:
 
 
 def sessions(page: Path) -> Iterator[tuple[str, str]]:
-    """Each command that a page shows at a prompt, with what is shown of its output."""
+    """Yields each command that a page shows at a prompt, with the output shown."""
     for language, block in _BLOCK.findall(page.read_text("utf-8")):
         if language == "console":
             for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
@@ -43,7 +43,7 @@ def sessions(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def outputs(page: Path) -> Iterator[str]:
-    """What a page shows of outputs outside of its sessions."""
+    """Yields the outputs that a page shows without a command at a prompt."""
     for language, block in _BLOCK.findall(page.read_text("utf-8")):
         plain = language in ("", "text")
         if plain and not any(map(_TYPED.match, block.splitlines())):

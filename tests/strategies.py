@@ -66,17 +66,17 @@ VOCABULARY: Vocabulary = vocabulary_from(
 )
 
 
-# -- expressions without units, for one meaning in many places ----------------------
+# -- expressions without units, to compare their evaluators --------------------------
 
 
 def halves(low: int = -8, high: int = 8) -> st.SearchStrategy[float]:
-    """Few numbers, so that signals often equal constants, and sums are exact."""
+    """Multiples of 0.5: signals often equal constants, and sums are exact."""
     return st.integers(2 * low, 2 * high).map(lambda n: n / 2)
 
 
 @cache
 def quantities(depth: int) -> st.SearchStrategy[Expression]:
-    """Numbers as the parser gives them: no negative of a number."""
+    """Numeric expressions as the parser returns them, without negated constants."""
     leaf: st.SearchStrategy[Expression] = st.one_of(
         st.sampled_from(NUMBERS).map(Name), halves().map(Number)
     )
@@ -99,7 +99,7 @@ def quantities(depth: int) -> st.SearchStrategy[Expression]:
 
 @cache
 def comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
-    """Comparisons of numbers; a constant stands on the right of a signal."""
+    """Comparisons of numbers; a constant is to the right of a signal."""
     drawn = st.builds(
         Compare, st.sampled_from(COMPARISONS), quantities(depth), quantities(depth)
     )
@@ -128,7 +128,7 @@ def atoms(depth: int = 2) -> st.SearchStrategy[Expression]:
 def combined(
     leaf: st.SearchStrategy[Expression], max_leaves: int = 8
 ) -> st.SearchStrategy[Expression]:
-    """Truth-valued trees over the leaves."""
+    """Boolean expressions over the leaves."""
 
     def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         parts = st.lists(inner, min_size=2, max_size=3).map(tuple)
@@ -144,7 +144,7 @@ def combined(
 
 @cache
 def simple_expressions(max_leaves: int = 3) -> st.SearchStrategy[Expression]:
-    """Trees over signals compared with constants, words and truths."""
+    """Boolean expressions that compare signals with constants and words."""
     leaf = st.one_of(
         st.builds(
             Compare,
@@ -169,7 +169,7 @@ def expressions(max_leaves: int = 8) -> st.SearchStrategy[Expression]:
 
 
 def frames(none: bool = True) -> st.SearchStrategy[dict[str, Any]]:
-    """Frames that carry every signal the expressions may read."""
+    """Frames with every signal that the expressions may use."""
 
     def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.one_of(st.none(), values) if none else values
@@ -193,14 +193,14 @@ _PLACES = st.integers(0, 3)
 
 
 def plain_numbers() -> st.SearchStrategy[float]:
-    """Numbers as people write them: few decimal places."""
+    """Numbers with few decimal places, as people write them."""
     drawn = st.tuples(st.integers(-4000, 4000), _PLACES)
     return drawn.map(lambda pair: float(f"{pair[0]}e-{pair[1]}"))
 
 
 @cache
 def measured(kind: str, depth: int) -> st.SearchStrategy[Expression]:
-    """Quantities of one kind over `VOCABULARY`, in mixed units."""
+    """Expressions for quantities of one kind over `VOCABULARY`, in mixed units."""
     written = st.builds(Number, plain_numbers(), st.sampled_from(("", *_UNITS[kind])))
     leaf: st.SearchStrategy[Expression] = st.one_of(
         st.sampled_from(_SIGNALS[kind]), st.sampled_from(_SIGNALS[kind]), written
@@ -244,7 +244,7 @@ def measured_comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
 
 @cache
 def measured_expressions() -> st.SearchStrategy[Expression]:
-    """Whole expressions over `VOCABULARY`."""
+    """Boolean expressions over `VOCABULARY`."""
     leaf = st.one_of(
         measured_comparisons(),
         st.just(Name("wet")),
@@ -283,7 +283,7 @@ def intervals(longest: int, low: bool = True) -> st.SearchStrategy[Interval]:
 
 @cache
 def past_formulas(depth: int, longest: int = 2) -> st.SearchStrategy[Formula]:
-    """Formulas that look back, bounded or to the very beginning."""
+    """Past formulas, with bounded or unbounded intervals."""
     leaf: st.SearchStrategy[Formula] = st.sampled_from([A, B, Not(A), And((A, B))])
     if not depth:
         return leaf
@@ -303,7 +303,7 @@ def past_formulas(depth: int, longest: int = 2) -> st.SearchStrategy[Formula]:
 def bounded_formulas(
     depth: int, longest: int = 2, past: bool = True
 ) -> st.SearchStrategy[Formula]:
-    """Formulas whose future is bounded; the past stands inside the future alone."""
+    """Formulas with a bounded future; past operators contain no future operators."""
     leaf: st.SearchStrategy[Formula] = st.sampled_from(
         [A, B, Not(A), Or((Not(A), B)), Constant(True), Constant(False)]
     )
@@ -328,7 +328,7 @@ def bounded_formulas(
 
 @cache
 def laws(depth: int = 2, longest: int = 2) -> st.SearchStrategy[Formula]:
-    """Laws: what holds at the start, what holds always, or both."""
+    """Laws about the start of a run, about every time, or about both."""
     body = bounded_formulas(depth, longest)
     response = st.builds(Implies, bounded_formulas(1, longest), body)
     always = st.one_of(body, response).map(Always)

@@ -1,4 +1,4 @@
-"""The pages name files that exist."""
+"""Tests that the files named on pages exist."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PATH = re.compile(r"(?<![\w/.$~-])(?:[\w-]+/)+[\w.@-]*\w|`(?:[\w-]+/)+`")
 
 
 def named(page: str) -> set[str]:
-    """The paths below this checkout's folders that a page names."""
+    """Returns the paths in this checkout's folders that a page names."""
     paths = {found.strip("`") for found in PATH.findall(page)}
-    # A word in capitals stands for a name.
+    # A word in capitals is a placeholder.
     return {
         path
         for path in paths

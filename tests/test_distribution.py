@@ -1,4 +1,4 @@
-"""The wheel holds every tracked module once, under forewarn, and nothing else."""
+"""Tests that the wheel contains each tracked module once, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOMS = (
 
 def _tracked(*paths: str) -> set[str]:
     if not (ROOT / ".git").exists():
-        pytest.skip("no git here to say which files are ours")
+        pytest.skip("not a git checkout, so the tracked files are unknown")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *paths],
         cwd=ROOT,
@@ -42,7 +42,7 @@ def test_the_wheel_built_through_the_sdist_holds_what_is_tracked(
 ) -> None:
     face = _tracked("forewarn/*.py", "forewarn/*.yaml", "forewarn/py.typed")
     rooms = {f"forewarn/{path}" for path in _tracked(*ROOMS)}
-    # Built from the tracked files alone, so that stray ones cannot hide a missing one.
+    # Build from tracked files only, so that untracked files cannot hide a missing one.
     checkout = tmp_path / "checkout"
     subprocess.run(
         ["git", "checkout-index", "--all", f"--prefix={checkout}/"],

@@ -1,4 +1,4 @@
-"""The examples run, guarded, and what the page on households promises of them holds."""
+"""Tests that the examples run, and that they do what the page on households says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Run:
-    """Runs an example in this process, which has loaded what it imports already."""
+    """Runs examples in this process, in which most imports are already loaded."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Tables of figures on the pages are those that their files of results render."""
+"""Tests that the tables of figures on pages match the files of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house keeps its rules: names, imports, what may not stand in the code."""
+"""Tests of rules for the code: names, imports, and forbidden functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOMS = (
 
 
 def _sources() -> list[Path]:
-    # rglob does not follow the links of a checkout, so the rooms are named.
+    # rglob does not follow the links in a checkout, so the folders are listed.
     folders = [PACKAGE / "cli", *(PACKAGE / room for room in ROOMS)]
     found = [path for folder in folders for path in folder.resolve().rglob("*.py")]
     assert len(found) > len(ROOMS)
@@ -53,7 +53,7 @@ def test_a_bare_import_of_a_room_explains_itself(room: str) -> None:
 
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal"}
-# YAML is read in abstractions/files.py, which refuses what unfolds.
+# YAML is read only in abstractions/files.py, which rejects YAML aliases.
 FORBIDDEN_METHODS = {
     ("yaml", f"{how}load{what}")
     for how in ("", "safe_", "unsafe_", "full_")
@@ -65,7 +65,7 @@ _SUSPECT = re.compile(
     rf"(?<![.\w])({'|'.join(FORBIDDEN_CALLS)})\(|load|shell|allow_pickle"
     rf"|\b({'|'.join(FORBIDDEN_MODULES)})\b"
 )
-"""What must stand in a file for it to be worth parsing."""
+"""Matches the source of modules that may contain an offence; only these are parsed."""
 
 
 def _offences(source: str) -> list[str]:
@@ -105,7 +105,9 @@ WALL_CLOCK = {
     "plugins/loop/records.py",
     "standins/carla/recordings.py",
 }
-"""What they write has times of the day: commands, recordings, names of records."""
+"""The modules that may read the wall clock, for times in commands, recordings and names
+of records.
+"""
 
 _DAY = re.compile(
     r"\btime\.(time|time_ns|localtime)\(|from time import|datetime\.(now|utc|tod)"
@@ -113,7 +115,7 @@ _DAY = re.compile(
 
 
 def test_no_guard_goes_by_the_time_of_the_day() -> None:
-    """That clock is set and jumps: ages, leases and deadlines go by another."""
+    """The wall clock can jump, so ages, leases and deadlines use a monotonic clock."""
     found = {
         path.relative_to(ROOT).as_posix()
         for path in _sources()
@@ -151,7 +153,7 @@ def test_each_guarantee_names_a_test_that_exists() -> None:
 
 @cache
 def _declared(path: Path) -> set[str]:
-    """The names of the functions, classes and values of a module."""
+    """Returns the names of the functions, classes and variables of a module."""
     names = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -167,12 +169,12 @@ def test_every_package_has_an_init() -> None:
 
 
 def test_test_folders_are_no_packages() -> None:
-    # With one, tests/forewarn would be imported as forewarn.
+    # With an __init__.py, tests/forewarn would be imported as forewarn.
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
 def test_scenarios_know_plugs_only_through_the_registry() -> None:
-    shared = {"loop"}  # a room beside the plugins
+    shared = {"loop"}  # a package that is not a plugin
     plugins = {path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py")}
     named = re.compile(rf"forewarn\.plugins\.({'|'.join(plugins - shared)})\b")
     guilty = [

@@ -1,4 +1,4 @@
-"""A few lines that would unfold to gigabytes are refused at once, by every reader."""
+"""Tests that every reader rejects small YAML files that would expand to gigabytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebooks of the examples run, cell by cell, and are kept without outputs."""
+"""Tests that the example notebooks run, and that they are stored without outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 PLOTS = {"agent": 0, "driving": 2, "environment": 2}
 NEEDS = {"driving": ("libsumo", "pandas"), "environment": ("gymnasium", "pandas")}
 FEWER = {r"\bruns=20\b": "runs=3", r"\bruns=50\b": "runs=5", r"=150\b": "=40"}
-"""Fewer runs, so that the notebooks are tried in seconds."""
+"""Replacements that reduce the number of runs, so that a notebook takes seconds."""
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

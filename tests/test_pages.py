@@ -1,7 +1,8 @@
-"""Every command on every page is one that there is, and runs unless LEFT says why not.
+"""Tests that the commands on all pages exist and run, except those in `LEFT`.
 
-A page's commands run one after the other in a folder of their own. What a page shows of
-their output is compared: at a prompt to the figure, elsewhere in shape.
+The commands of a page run one after the other in a separate folder. Their outputs are
+compared with those on the page. Numbers are compared only in outputs that are shown
+below a prompt.
 """
 
 from __future__ import annotations
@@ -28,52 +29,52 @@ SHOWN = {
     "evidence": "test_oracles.py prints the same",
     "warrants": "test_warrant.py has too few runs",
 }
-"""Where the output of a page is compared that it does not show at a prompt."""
+"""The tests that compare outputs without a prompt, for pages not compared here."""
 
 SHELLS = ("", "sh", "bash", "console", "text")
 LEFT = {
     r" apollo (serve|record|signals)|--bridge|drive\.jsonl": "another process drives",
     r" carla |--world carla|@carla": "CARLA, or its stand-in, is another process",
-    r"^forewarn guard |mcp guard|--live|--socket": "goes on until somebody ends it",
+    r"^forewarn guard |mcp guard|--live|--socket": "runs until it is stopped",
     r"-llm ": "asks a language model",
-    r" thor (harvest|replay|tasks)": "the real build, or recordings of it",
-    r"s3://": "a bucket; tests/forewarn/test_storage.py has one",
-    r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
-    r" measure household": "minutes; tests/scenarios/test_embodied.py has fewer runs",
-    r" measure env-highway": "a minute; tests/plugins/highway has shorter ones",
-    r"--baseline logistic": "500 runs; tests/forewarn/test_measuring.py has fewer",
-    r"--until rate": "hundreds of runs; tests/scenarios/test_sampling.py has fewer",
-    r" metadrive-": "packages of 300 MB; tests/plugins/metadrive runs one",
+    r" thor (harvest|replay|tasks)": "needs the real build, or recordings of it",
+    r"s3://": "needs a bucket; see tests/forewarn/test_storage.py",
+    r"--on ray": "needs a cluster; see tests/scenarios/test_on_ray.py",
+    r" measure household": "takes minutes; see tests/scenarios/test_embodied.py",
+    r" measure env-highway": "takes a minute; see tests/plugins/highway",
+    r"--baseline logistic": "500 runs; see tests/forewarn/test_measuring.py",
+    r"--until rate": "hundreds of runs; see tests/scenarios/test_sampling.py",
+    r" metadrive-": "needs packages of 300 MB; see tests/plugins/metadrive",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
     r" virtualhome-": "tests/plugins/virtualhome/test_page.py runs that section",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
     r"[ /]crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
-    r" fleet\.": "that page's own world and files",
-    r"forewarn (warrant|run \S+ --model guard)": "the logs that a reader has",
-    r" rules |--rules |--cases access": "rules, labels or cases that a reader has",
-    r"merge-tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
+    r" fleet\.": "needs the world and files of that page",
+    r"forewarn (warrant|run \S+ --model guard)": "needs the reader's logs",
+    r" rules |--rules |--cases access": "needs the reader's rules, labels or cases",
+    r"merge-tallies| abstraction\.yaml|--book |--model model\.": "needs own files",
     r"drive\.csv": "tests/monitors/laws/test_laws_page.py runs these",
 }
-"""Which commands are not run here, and why."""
+"""Matches the commands that are not run here, with the reason."""
 
 LONG = re.compile(
     r" measure s3|s3 .*--episodes|collect s6|traces .*(s6|_collision)|convert"
     r"|report measured"
 )
-"""Which commands run only in slow tests, with at most `FEW` runs."""
+"""Matches the commands that run only in slow tests, with at most `FEW` runs."""
 FEW = 20
 
 BEFORE = {
     "report": ["forewarn run s3 --seed 7"],
     "columns": ["forewarn collect tiny-road --episodes 2 --format jsonl --out runs"],
 }
-"""What somebody has done who comes to a page."""
+"""The commands that a page assumes the reader has already run."""
 
 HOLES = re.compile(r"…|\.\.\.|<[a-z ]+>")
 
 
 def _commands(page: Path) -> Iterator[str]:
-    """The command lines of a page's blocks: fenced or indented, whatever is drawn."""
+    """Yields the command lines in the fenced and indented blocks of a page."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     language: str | None = None
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What the pages and examples import is public, and what is public they show."""
+"""Tests that pages and examples import only public names, and show all of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FRONTS = (
     "forewarn.plugins.gym",
     "forewarn.thor_bridge",
 )
-"""The packages that load their public names when they are used."""
+"""The packages that load their public names on first use."""
 
 UNSAID = {"ForewarnError"}
-"""Public names that need no page: what everything raises."""
+"""Public names that no page needs to show; this is the base class of all errors."""
 
 if not (ROOT / "docs").is_dir():
     pytest.skip("the pages are not here: not a checkout", allow_module_level=True)

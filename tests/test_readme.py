@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type works."""
+"""Tests that the commands in the README work."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _expanded(word: str, out: Path) -> list[str]:
 
 
 def _said(lines: list[list[str]], out: Path) -> str:
-    """What commands print one after the other."""
+    """Returns the joined outputs of commands."""
     said = ""
     for _, *words in lines:
         arguments = [part for word in words for part in _expanded(word, out)]

@@ -1,6 +1,6 @@
-"""Frames and decisions of each shipped scenario, as hashes.
+"""Hashes of the frames and decisions of each included scenario.
 
-A restructuring leaves them as they are. `python tests/test_same.py` prints them anew.
+Refactoring must not change the hashes. `python tests/test_same.py` prints new ones.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ SAME = {
     "tiny-kitchen": ("fe556efeb879", "a0c3a69a92f1"),
     "tiny-road": ("e197f37d5090", "8261b0365cf1"),
 }
-"""Of each scenario: the hash of its frames, and of its decisions."""
+"""For each scenario, the hash of its frames and the hash of its decisions."""
 
 
 def run_lines(scenario: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a guarded run's record, or of a trace where no model ships."""
+    """Returns the lines of a guarded run's record or, without a model, of a trace."""
     run = [scenario, "--seed", "7", "--episodes", "1", "--out", str(folder), "--json"]
     guard = ["--no-scene", "--intervene", "alert,stop", "--threshold", "0.05,0.3"]
     done = CliRunner().invoke(cli, ["run", *run, *guard])
-    if done.exit_code == 2:  # no model ships
+    if done.exit_code == 2:  # no model is included
         done = CliRunner().invoke(cli, ["collect", *run, "--format", "jsonl"])
     assert done.exit_code == 0, done.output
     (path,) = folder.glob("*.jsonl*")
@@ -65,7 +65,7 @@ def run_lines(scenario: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def rounded(facts: dict[str, Any], names: tuple[str, ...]) -> bytes:
-    """Some of the facts as text, with nine digits per number.
+    """Formats some of the facts as text, with nine digits per number.
 
     The last digits depend on the processor's vector instructions and on the number of
     threads that multiply matrices.
@@ -76,7 +76,7 @@ def rounded(facts: dict[str, Any], names: tuple[str, ...]) -> bytes:
 
 
 def digests(scenario: str, folder: Path) -> tuple[str, str]:
-    """Hashes of the frames with what was proposed, and of the decisions."""
+    """Returns the hashes of the frames with the proposals, and of the decisions."""
     seen, decided = hashlib.sha256(), hashlib.sha256()
     for line in run_lines(scenario, folder):
         seen.update(rounded(line, ("time_s", "signals", "proposal")))

@@ -1,4 +1,4 @@
-"""Every module of an installed wheel loads with the core alone, or names its extra.
+"""Checks that each module of an installed wheel can be imported, or names its extra.
 
 PYTHON tests/wheel.py
 """
@@ -14,10 +14,10 @@ from forewarn.abstractions.errors import MissingDependency
 
 
 def main() -> int:
-    """Imports all; says what is not the wheel's, and what does not load."""
+    """Imports all modules, and prints those that fail."""
     package = Path(forewarn.__file__).parent
     if not package.is_relative_to(sys.prefix):
-        print("this is the checkout, not the wheel", file=sys.stderr)
+        print("forewarn is imported from the checkout, not a wheel", file=sys.stderr)
         return 1
     files = sorted(path.relative_to(package.parent) for path in package.rglob("*.py"))
     failed, lacking = [], 0
@@ -31,7 +31,7 @@ def main() -> int:
             lacking += 1
         except Exception as error:
             failed.append(f"{name}: {type(error).__name__}: {error}")
-    print(f"{len(files)} modules, {lacking} name an extra, {len(failed)} do not load")
+    print(f"{len(files)} modules: {lacking} require an extra, {len(failed)} fail")
     print(*failed, sep="\n")
     return 1 if failed or len(files) < 300 else 0
 

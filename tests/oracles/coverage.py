@@ -1,4 +1,4 @@
-"""How often what is said to hold does hold, of chains whose truth is known."""
+"""Measures how often `[low, high]` contains the true risk, for known chains."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ HORIZON = 5
 DELTA = 0.05
 TRACES = (2, 5, 20, 100, 1000)
 LONGEST = 300
+WIDENED, MAPPED = "widened by the curve", "mapped through the curve"
 
 Rows = NDArray[np.float64]
 Labels = dict[str, tuple[str, ...]]
 Risks = dict[str, float]
-"""By state."""
+"""The risk of each state."""
 
 
 def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
-    """A chain that ends one step in ten, with a state that is seldom entered.
+    """Returns a chain that ends with probability 0.1 per step and has a rare bad state.
 
-    In one of three, some states are as seldom as the bad one, so that what is unseen
-    after a few traces is much.
+    In one of three chains, other states are as rare as the bad state, so that a few
+    traces leave much unseen.
     """
     n = int(rng.integers(3, 7))
     rows = np.zeros((n + 1, n + 1))
@@ -60,7 +61,7 @@ def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
 
 
 def walker(rng: np.random.Generator, truth: Chain) -> Callable[[int], list[str]]:
-    """Draws traces of a chain from a state on."""
+    """Returns a function that draws a trace of a chain, given the first state."""
     edges = truth.dense().cumsum(axis=1).tolist()
 
     def walk(state: int) -> list[str]:
@@ -74,7 +75,7 @@ def walker(rng: np.random.Generator, truth: Chain) -> Callable[[int], list[str]]
 
 
 def sampled(rng: np.random.Generator, truth: Chain, traces: int) -> Model:
-    """The model of so many traces from the first two states."""
+    """Learns a model from a number of traces that start in one of two states."""
     walk, tally = walker(rng, truth), Tally()
     for _ in range(traces):
         tally.add_sequence(walk(int(rng.integers(0, 2))))
@@ -92,13 +93,13 @@ def letters(chain: Chain, automaton: Automaton, labels: Labels) -> Any:
 
 @dataclass
 class Covered:
-    """Tables of one law at one number of traces.
+    """The coverage of interval tables for one law and number of traces.
 
     Args:
-        tables: How many there were.
-        covered: Of how many the truth of every visited state lies within.
-        states: How many states these have.
-        width: The sum of their widths.
+        tables: The number of tables.
+        covered: The number of tables that contain the true risk of every visited state.
+        states: The number of visited states in all tables.
+        width: The sum of the widths of the intervals.
     """
 
     tables: int = 0
@@ -118,7 +119,7 @@ class Covered:
 def interval_coverage(
     seed: int, chains: int, traces: tuple[int, ...] = TRACES
 ) -> dict[tuple[str, int], Covered]:
-    """[low, high] of the guard's risk, over random chains, laws and amounts of data."""
+    """Measures the coverage of `[low, high]` for random chains, by law and traces."""
     rng = np.random.default_rng(seed)
     found = {(law, size): Covered() for law in LAWS for size in traces}
     for _ in range(chains):
@@ -133,7 +134,7 @@ def interval_coverage(
 
 
 def bounds(model: Model, labels: Labels, automaton: Automaton) -> tuple[Risks, Risks]:
-    """The ends of [low, high]."""
+    """Returns the lower and upper bounds of each state."""
     chain, intervals = model.chain, model_intervals(model, DELTA)
     read = letters(chain, automaton, labels)
     low, high = (
@@ -149,14 +150,14 @@ def bounds(model: Model, labels: Labels, automaton: Automaton) -> tuple[Risks, R
 
 
 def at_first(chain: Chain, labels: Labels, automaton: Automaton) -> Risks:
-    """The guard's risk."""
+    """Returns the guard's risk of each state at the start of a trace."""
     read = letters(chain, automaton, labels)
     risks = guard_risk(chain, read, automaton, HORIZON)
     return _first(chain, read, automaton, risks)
 
 
 def _first(chain: Chain, read: Any, automaton: Automaton, table: Rows) -> Risks:
-    """By state, as it is where a trace begins there."""
+    """Returns the risk of each state for a trace that begins in this state."""
     return {
         name: float(table[automaton.step[automaton.initial, read[i]], i])
         for i, name in enumerate(chain.states)
@@ -178,12 +179,14 @@ def _cover(into: Covered, right: Risks, low: Risks, high: Risks) -> None:
 def calibrated_coverage(
     seed: int, chains: int, traces: int = 1000, runs: int = 100
 ) -> dict[str, Covered]:
-    """[low, high] beside a curve, and taken through it as if the curve were certain.
+    """Measures the coverage of `[low, high]` after two ways of applying a curve.
 
-    The curve is made of further runs of the same chain, as `tune` makes it.
+    The intervals are widened to include the calibrated risk, or their ends are mapped
+    through the curve as if it were exact. The curve is computed from further runs of the
+    same chain, as in `tune`.
     """
     rng, automaton = np.random.default_rng(seed), LAWS["invariant"]
-    found = {way: Covered() for way in ("beside the curve", "through it alone")}
+    found = {way: Covered() for way in (WIDENED, MAPPED)}
     for _ in range(chains):
         truth, labels = random_truth(rng)
         model = sampled(rng, truth, traces)
@@ -204,7 +207,7 @@ def calibrated_coverage(
 def _curve(
     rng: np.random.Generator, truth: Chain, bad: str, risks: Risks, runs: int
 ) -> Calibration:
-    """What these risks have meant in so many runs, up to the violation of each."""
+    """Computes the calibration curve of the risks from runs, up to their violations."""
     walk = walker(rng, truth)
     said, happened, run = list[float](), list[bool](), list[int]()
     for number in range(runs):

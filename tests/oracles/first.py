@@ -1,7 +1,7 @@
-"""Coverage of first-visit bounds, beside the chain's own, on the same runs.
+"""Measures the coverage of first-visit bounds and of the chain's bounds on equal runs.
 
-The chains are those of `coverage`. With memory, two of their states are seen as one,
-which then remembers which of the two it was; the truth of a first visit is counted in
+The chains are those of `coverage`. With `memory`, two states look the same, so the
+future depends on the past. The true risk after a first visit is then estimated from
 many further runs.
 """
 
@@ -33,11 +33,11 @@ from tests.oracles.coverage import (
 Ints = NDArray[np.int64]
 SIZES = (20, 100, 500)
 FURTHER = 20_000
-"""Runs that the truth with memory is counted in."""
+"""The number of runs for estimating the true risks with `memory`."""
 
 
 def walked(rng: np.random.Generator, truth: Chain, runs: int) -> list[Ints]:
-    """Runs of a chain from one of its first two states to its end."""
+    """Draws runs of a chain from one of its first two states to its end."""
     edges = truth.dense().cumsum(axis=1)
     state = rng.integers(0, 2, runs)
     columns = [state]
@@ -60,14 +60,14 @@ def visits(automaton: Automaton, read: Ints, runs: list[Ints]) -> FirstVisits:
 def coverage(
     seed: int, chains: int, sizes: tuple[int, ...] = SIZES, memory: bool = False
 ) -> dict[tuple[str, str, int], Covered]:
-    """By kind of bound, law and number of runs: what holds, and how wide it is."""
+    """Returns the coverage by kind of bound, law and number of runs."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[str, str, int], Covered] = {}
     for _ in range(chains):
         truth, labels = random_truth(rng)
         seen = np.arange(truth.n)
         if memory:
-            # The last two that are not bad and no trigger look the same.
+            # The last two states that are neither bad nor triggers look the same.
             seen[truth.n - 3] = max(truth.n - 4, 0)
         for law, automaton in LAWS.items():
             read = letters(truth, automaton, labels)
@@ -108,7 +108,7 @@ def _share(counted: FirstVisits, like: NDArray[np.float64]) -> NDArray[np.float6
 def _chain_bounds(
     runs: list[Ints], truth: Chain, automaton: Automaton, read: Ints
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The chain's own bounds, by the numbers of the true chain."""
+    """Returns the bounds of the learned chain, by the states of the true chain."""
     tally = Tally()
     for run in runs:
         tally.add_sequence([truth.states[i] for i in run.tolist()])

@@ -1,8 +1,8 @@
-"""How often `likely` holds the truth: runs of known chains, trained as `train` does.
+"""Measures how often `likely` contains the true risk, for models trained as in `train`.
 
-The chains are those of `coverage`, seen by three bits; with memory, two of their states
-are seen as one. The truth of a pair is the share of its moments, in many further runs,
-after which the risk comes true.
+The chains are those of `coverage`, with states encoded in three bits. With `memory`,
+two states look the same. The true risk of a pair is estimated from many further runs:
+it is the fraction of visits to the pair after which the predicted event occurs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tests.oracles.first import walked
 SIZES = (150, 600)
 DRAWS = 100
 FURTHER = 20_000
-"""Runs that the truth is counted in."""
+"""The number of runs for estimating the true risks."""
 OFTEN = 1_000
-"""Moments of a pair whose truth is known."""
+"""The minimum number of visits to a pair for estimating its true risk."""
 
 BITS = ("b0", "b1", "b2")
 ABSTRACTION = Abstraction.from_dict(
@@ -55,7 +55,7 @@ def coverage(
     memory: bool = False,
     draws: int = DRAWS,
 ) -> dict[tuple[str, int], Covered]:
-    """By law and number of runs: the pairs whose truth lies within, and widths."""
+    """Returns the coverage by law and number of runs; each pair counts as a table."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[str, int], Covered] = {}
     for _ in range(chains):
@@ -69,7 +69,7 @@ def coverage(
             runs = [_kept(seen[run]) for run in walked(rng, truth, size)]
             for law, low, high, right in _judged(runs, laws, further, draws):
                 into = found.setdefault((law, size), Covered())
-                # A pair is a table: `likely` is said of each by itself.
+                # `likely` is an estimate for each pair separately.
                 into.tables += len(right)
                 into.covered += int(((low <= right) & (right <= high)).sum())
                 into.states += len(right)
@@ -100,7 +100,7 @@ def _kept(run: Ints) -> Kept:
 def _judged(
     runs: list[Kept], laws: list[Law], further: list[Ints], draws: int
 ) -> Iterator[tuple[str, Floats, Floats, Floats]]:
-    """By law, of each pair that is often visited: both ends and the truth."""
+    """Yields, for each law, the bounds and the true risks of its frequent pairs."""
     learning, calibrating = runs[: len(runs) * 2 // 3], runs[len(runs) * 2 // 3 :]
     tally, counting = Tally(), Counting()
     for run in learning:
@@ -139,7 +139,7 @@ def _judged(
         often = moments >= OFTEN
         low, high = likely.low.ravel()[often], likely.high.ravel()[often]
         share = came[often] / moments[often]
-        # What chance makes of so many moments is no fault of the interval.
+        # Allow for the sampling error of the estimated true risk.
         off = 2 * np.sqrt(share * (1 - share) / moments[often])
         right = share + np.clip(np.clip(share, low, high) - share, -off, off)
         yield law.name, low, high, right

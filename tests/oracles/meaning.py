@@ -1,7 +1,8 @@
-"""What laws mean: three-valued evaluation of random laws on every prefix.
+"""The semantics of laws: three-valued evaluation of random laws on every prefix.
 
-A law is a tree of tuples, evaluated on many words at once: 0 is false, 2 is true, and 1
-is what a word that goes on may still decide either way. No progression, no automata.
+A law is a tree of tuples, which is evaluated on many words at once: 0 is false, 2 is
+true, and 1 is undecided, because it depends on the rest of the word. The evaluation
+uses neither progression nor automata.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from forewarn.monitors.laws.monitor import Monitor, prefix_statuses, scan
 
 Law = tuple[Any, ...]
 Words = NDArray[np.int64]
-"""Letters, `[position, word]`; bit i says that proposition i holds."""
+"""Letters by position and word; bit i is set if proposition i is true."""
 Truth = NDArray[np.int8]
 
 EVER = 10**6
@@ -33,7 +34,7 @@ PROPOSITIONS = ("a", "b")
 
 
 def text(law: Law) -> str:
-    """The law as people write it."""
+    """Returns the law as a formula in text form."""
     match law:
         case ("atom", name):
             return str(name)
@@ -55,7 +56,7 @@ def text(law: Law) -> str:
 
 
 def horizon(law: Law) -> int:
-    """How many letters after now may matter; unbounded parts count two beyond low."""
+    """Returns how many later letters may matter; `low` plus 2 for an unbounded part."""
     match law:
         case ("atom" | "constant", _):
             return 0
@@ -74,7 +75,7 @@ def horizon(law: Law) -> int:
 
 
 def memory(law: Law) -> int:
-    """How long what was seen may matter, beyond whether it ever was."""
+    """Returns how many earlier letters may matter, not counting unbounded parts."""
     inner = max((memory(part) for part in law if isinstance(part, tuple)), default=0)
     if law[0] in ("O", "H", "S"):
         low, high = law[1:3]
@@ -83,7 +84,7 @@ def memory(law: Law) -> int:
 
 
 def obligations(law: Law) -> list[tuple[bool, Law]]:
-    """What must hold always (True), and what at the first letter."""
+    """Splits a law into formulas for every letter (True) and for the first letter."""
     match law:
         case ("and", left, right):
             return obligations(left) + obligations(right)
@@ -101,7 +102,7 @@ def obligations(law: Law) -> list[tuple[bool, Law]]:
 
 
 def truth(law: Law, words: Words, found: dict[int, Truth]) -> Truth:
-    """The law's value at every position of every word."""
+    """Returns the value of a law at each position of each word."""
     if id(law) not in found:
         found[id(law)] = _truth(law, words, found)
     return found[id(law)]
@@ -175,7 +176,7 @@ def _since(low: int, high: int, left: Truth | None, right: Truth) -> Truth:
 
 @cache
 def continuations(length: int) -> Words:
-    """All words of that length, `[position, word]`."""
+    """Returns all words of a length, by position and word."""
     letters = 2 ** len(PROPOSITIONS)
     numbers = np.arange(letters**length)
     places = letters ** np.arange(length)[:, None]
@@ -183,9 +184,10 @@ def continuations(length: int) -> Words:
 
 
 def read(law: Law, word: list[int]) -> list[int]:
-    """Where a word breaks a law, armed anew each time: all continuations are tried.
+    """Returns the positions at which a word breaks a law, by trying all continuations.
 
-    They are long enough for all that is owed or remembered to come out.
+    After a violation, the law is evaluated from the next letter on. The continuations
+    are long enough to decide all pending obligations.
     """
     depth = horizon(law) + memory(law) + 1
     parts, beyond = obligations(law), continuations(depth)
@@ -210,7 +212,7 @@ def read(law: Law, word: list[int]) -> list[int]:
 
 
 class Laws:
-    """Random laws whose violation can be seen, from a seed."""
+    """Generates random laws whose violations are visible in a finite prefix."""
 
     def __init__(self, seed: int, deepest: int = 4) -> None:
         self.rng = random.Random(seed)
@@ -259,7 +261,7 @@ class Laws:
         return low, self.rng.randint(max(low, 1), 3)
 
     def past(self, depth: int) -> Law:
-        """A law that looks back."""
+        """Returns a random past formula."""
         rng = self.rng
         if depth == 0 or rng.random() < 0.3:
             return self._proposition()
@@ -272,7 +274,7 @@ class Laws:
         return (kind, *self._interval(0.35), *two) if kind == "S" else (kind, *two)
 
     def future(self, depth: int, positive: bool, unbounded: float = 0.12) -> Law:
-        """A law that looks ahead; unbounded only where it can be seen broken."""
+        """Returns a random future formula, whose violations have finite prefixes."""
         rng, kind = self.rng, self.rng.random()
         if depth == 0 or kind < 0.15:
             return self._proposition()
@@ -302,7 +304,7 @@ class Laws:
 
 
 def disagreements(seed: int, pairs: int) -> Iterator[str]:
-    """Runs so many pairs of a law and a trace; says where the monitors differ."""
+    """Runs monitors on pairs of a law and a trace; yields the differences found."""
     laws = Laws(seed)
     rng, source, done = laws.rng, iter(laws), 0
     while done < pairs:

@@ -14,7 +14,7 @@ from forewarn.monitors.risk.product import Ints, Reading, read_chain
 
 
 def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
-    """Builds a chain of all reachable pairs, for other tools.
+    """Builds a chain of all reachable pairs of a state and a monitor state.
 
     The product starts in the chain's initial state, or else in every state, after the
     monitor has read that state. A pair is named "s|q". The labels of the chain are

@@ -1,4 +1,4 @@
-"""What risk is: random chains and laws, by explicit paths and products in fractions."""
+"""Computes risks for random chains and laws independently, in exact fractions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.oracles.meaning import (
 
 Rows = dict[int, dict[int, Fraction]]
 Pair = tuple[int, int, int]
-"""Monitor state, chain state, and the letter that was read last."""
+"""The monitor state, the chain state, and the letter that was read last."""
 
 TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Case:
-    """A chain in fractions; `letters` of its states, END's never looked at."""
+    """A chain in fractions, with the letter of each state except END."""
 
     rows: Rows
     letters: tuple[int, ...]
@@ -58,7 +58,7 @@ class Case:
         return Chain.from_rows(names, dict(self.rows), end=self.end, labels=labels)
 
     def read(self, state: int, before: int) -> int:
-        """The letter that is read in a state; END repeats the one before."""
+        """Returns the letter that is read in a state; END repeats the previous one."""
         return before if state == self.end else self.letters[state]
 
 
@@ -81,7 +81,7 @@ def random_case(rng: random.Random) -> Case:
 
 
 def bounded(law: Law) -> bool:
-    """Whether every obligation is settled within the law's horizon."""
+    """Whether every obligation is decided within the law's horizon."""
     if law[0] in ("G", "F", "U") and law[2] == EVER:
         return False
     return all(bounded(part) for part in law[1:] if isinstance(part, tuple))
@@ -90,7 +90,11 @@ def bounded(law: Law) -> bool:
 def guard_risk(
     case: Case, automaton: Automaton, column: dict[int, int], at: Pair, steps: int
 ) -> Fraction:
-    """P(the law breaks within the steps, or then by what is pending), path by path."""
+    """Returns the guard's risk, computed path by path.
+
+    It is the probability that the law is violated within the steps, or afterwards by an
+    obligation that is pending then.
+    """
     step, relieved = automaton.step.tolist(), automaton.relieved.tolist()
     violated = automaton.violated
 
@@ -127,7 +131,7 @@ def guard_risk(
 def product(
     case: Case, automaton: Automaton, column: dict[int, int]
 ) -> dict[Pair, dict[Pair, Fraction]]:
-    """All pairs from every state and monitor, and where they lead."""
+    """Returns the successors of each pair, with their probabilities."""
     step = automaton.step
     pairs: dict[Pair, dict[Pair, Fraction]] = {}
     todo = [
@@ -152,7 +156,7 @@ def product(
 def reached(
     pairs: dict[Pair, dict[Pair, Fraction]], goal: int, steps: int | None
 ) -> dict[Pair, Fraction]:
-    """The probability to come to that state of the monitor, within steps or ever."""
+    """Returns the probability of reaching a monitor state, within steps or ever."""
     values = {pair: Fraction(pair[0] == goal) for pair in pairs}
     if steps is not None:
         for _ in range(steps):
@@ -198,7 +202,7 @@ def reached(
 
 
 def disagreements(seed: int, pairs: int) -> Iterator[str]:
-    """Compares so many pairs of a state and a monitor; says which risks differ."""
+    """Compares the risks of a number of pairs; yields the differences found."""
     source = Laws(seed)
     rng, laws, done = source.rng, iter(source), 0
     while done < pairs:
@@ -230,7 +234,7 @@ def _foreseen(
     risks: RiskTable,
     rng: random.Random,
 ) -> Iterator[str]:
-    """The guard's risk after a few random beginnings."""
+    """Compares the guard's risk after random prefixes; yields the differences."""
     for _ in range(3):
         prefix = [rng.randrange(case.states)]
         for _ in range(rng.randint(0, 2)):
@@ -252,7 +256,7 @@ def _foreseen(
 def _products(
     case: Case, automaton: Automaton, column: dict[int, int], risks: RiskTable
 ) -> Iterator[str]:
-    """The literal risk and the one without a horizon, in every pair."""
+    """Compares the literal and the unbounded risk of all pairs; yields differences."""
     pairs = product(case, automaton, column)
     within = reached(pairs, automaton.violated, risks.horizon_steps)
     ever = reached(pairs, automaton.violated, None)

@@ -1,4 +1,4 @@
-"""The engine against brute force: small, and slow at full size.
+"""Compares the engine with brute force on small samples, and at full size in soak tests.
 
 `python -m tests.oracles` prints the figures.
 """
@@ -30,14 +30,14 @@ def test_bounds_hold_the_truth_of_all_states() -> None:
 
 
 def test_bounds_are_never_taken_through_a_curve_alone() -> None:
-    """The curve is an estimate: through it alone they miss what they held."""
+    """The curve is an estimate, so bounds mapped through it do not cover the risks."""
     found = coverage.calibrated_coverage(0, 40)
     beside, through = (each.share for each in found.values())
     assert beside == 1.0 and through < 1 - coverage.DELTA
 
 
 def test_likely_holds_the_truth_of_most_pairs_and_not_of_95_percent() -> None:
-    """A page says so: were it to hold 95 %, the page would be wrong."""
+    """A page states that the coverage is below 95 %; with more, the page is wrong."""
     found = likely.coverage(1, 3, (600,), draws=40).values()
     share = sum(each.covered for each in found) / sum(each.tables for each in found)
     assert 0.6 <= share <= 0.97
@@ -65,7 +65,7 @@ def test_bounds_at_length(traces: int) -> None:
         assert each.share >= 1 - coverage.DELTA, law
 
 
-# -- the oracles find what they are for -----------------------------------------------
+# -- the oracles detect errors --------------------------------------------------------
 
 
 def test_the_oracle_sees_another_law() -> None:

@@ -1,13 +1,13 @@
-"""Agents under one guard, against a small model of what may pass.
+"""Simulates agents that share a guard, and compares its verdicts with a reference.
 
-Calls succeed, fail, are taken back, nest, outlive the call that made them, are reported
-late, twice or never, are approved by a person, and come with arguments of every type
-that JSON has; now and then the process forks. The model knows nothing of formulas,
-chains or risks. Run
+Calls succeed, fail or are cancelled. They can be nested, and can continue after the
+call that made them. Results are reported late, twice or never, and a person approves
+some calls. Arguments have all types of JSON, and sometimes the process forks. The
+reference uses no formulas, chains or risks. To run:
 
     python -m tests.fuzz.agents --steps 1000000
 
-A step is a call that is asked about, or one whose end is reported.
+In a step, a call is proposed or its result is reported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Arguments = dict[str, Any]
 
 
 def legible(arguments: Arguments) -> bool:
-    """Whether each argument that a law compares is missing or of the law's kind."""
+    """Whether each argument that a law compares is missing or has the law's type."""
     for name, kinds in KINDS.items():
         value = arguments.get(name)
         if value is None:
@@ -66,9 +66,9 @@ class Deed:
     """A call that was made.
 
     Args:
-        tool: Its tool.
+        tool: The name of the tool.
         done: Whether its success was reported.
-        seen: Whether a later call was judged since.
+        seen: Whether a later call has been judged.
     """
 
     tool: str
@@ -77,7 +77,7 @@ class Deed:
 
 
 class Reference:
-    """What may pass, from the laws' plain meaning alone."""
+    """Decides which calls may pass, from the meaning of the laws alone."""
 
     def __init__(self) -> None:
         self.steps: list[Deed | None] = []
@@ -95,7 +95,7 @@ class Reference:
             waiting, self.late = self.late, []
             for step in waiting:
                 if step.tool == "pay" and self._paid(WINDOW):
-                    self.late.append(step)  # as a second call it would break a law
+                    self.late.append(step)  # now, it would violate a law
                 else:
                     self.due = [step]
                     self._takes_place()
@@ -109,7 +109,7 @@ class Reference:
         )
 
     def _takes_place(self) -> None:
-        """Adds what was done last as a step, or one in which nothing was done."""
+        """Adds the last call as a step, or a step without a call."""
         step = self.due.pop() if self.due else None
         self.steps = [*self.steps[-WINDOW:], step]
         if step is not None:
@@ -133,7 +133,7 @@ class Reference:
 
 @dataclass(eq=False)
 class Made:
-    """A call under way, with what runs within it."""
+    """A call in progress, with its context and its turn."""
 
     deed: Deed
     number: int | None
@@ -143,7 +143,7 @@ class Made:
 
 
 class World:
-    """Agents, their guard, and the model of what may pass."""
+    """Agents with their guard and the reference."""
 
     def __init__(self, luck: Random, counts: Counter[str]) -> None:
         self.luck, self.counts = luck, counts
@@ -159,7 +159,7 @@ class World:
         self.past: list[Made] = []
 
     def step(self) -> None:
-        """Something happens."""
+        """Carries out a random step."""
         self.counts["steps"] += 1
         chance = self.luck.random()
         if chance < 0.55 or not self.open:
@@ -174,10 +174,10 @@ class World:
             self.forks()
 
     def calls(self) -> None:
-        """A call, from the top, within another or by what another left running."""
+        """Makes a call: at top level, within another call, or after its end."""
         place = self.luck.choice(self.places)
         if place.run(self.guard._mine)._taken:
-            return  # it waits: another one is under way there
+            return  # the call would wait for another call in the same place
         own, stack = place.copy(), ExitStack()
         own.run(stack.enter_context, self.guard.turn())
         made = own.run(self._asked)
@@ -191,7 +191,7 @@ class World:
             self.counts["nested"] += len(self.open) > 1
 
     def calls_without_a_turn(self) -> None:
-        """As a host does that numbers its calls by itself."""
+        """Makes a call without a turn, as hosts do that track call numbers."""
         made = self.root.run(self._asked)
         if made is not None:
             self.past.append(made)
@@ -202,7 +202,7 @@ class World:
         verdict = self.guard.before(tool, arguments)
         assert not verdict.stopped, self.guard.why_stopped
         if verdict.asks is not None:
-            # Right after a violation it may ask about a lawful call too.
+            # Right after a violation, the guard may also ask about a lawful call.
             verdict = self._approved(verdict.asks)
             may = True
         assert verdict.passes <= may, f"escape: {tool!r} {arguments!r}"
@@ -215,7 +215,7 @@ class World:
         return Made(deed, verdict.call)
 
     def _approved(self, question: Question) -> Verdict:
-        """A person approves; meanwhile nothing passes, and no answer counts twice."""
+        """Approves a call; until then, no call passes, and an answer counts once."""
         self.counts["approved"] += 1
         yes = Answer("approve")
         if self.luck.random() < 0.3:
@@ -262,7 +262,7 @@ class World:
         return {"v": self._value(name, depth + 1)}
 
     def ends(self) -> None:
-        """A call ends: it succeeds, fails, or is taken back and not reported."""
+        """Ends a call: it succeeds, fails, or is cancelled without a report."""
         made = self.luck.choice(self.open)
         self.open.remove(made)
         context = made.context
@@ -285,7 +285,7 @@ class World:
         return now is not None and now.within is not None and now.within.over
 
     def reports_again(self) -> None:
-        """A report that is late, or the second one: only the first counts."""
+        """Reports a result late or for the second time; only the first counts."""
         if self.past:
             made = self.luck.choice(self.past)
             self.counts["again" if made.reported else "late"] += 1
@@ -294,7 +294,7 @@ class World:
     def _report(
         self, made: Made, failed: bool, context: Context, numbered: bool
     ) -> None:
-        # The late success of a call that only a person let pass would wait for ever.
+        # A late success is never reviewed if only a person let the call pass.
         failed |= self.asks and made.deed.seen
         if not made.reported:
             self.expect.ended(made.deed, failed)
@@ -303,7 +303,7 @@ class World:
         assert context.run(self.guard.after, failed, number) is None
 
     def forks(self) -> None:
-        """The other process lets nothing pass."""
+        """Forks the process; the guard lets no call pass in the child."""
         self.counts["forks"] += 1
         child = os.fork()
         if child == 0:
@@ -318,7 +318,7 @@ class World:
 
 
 def live(steps: int, first: int, counts: Counter[str], each: int = 5_000) -> None:
-    """Lives from seed to seed until there were so many steps."""
+    """Runs episodes with increasing seeds until the number of steps is reached."""
     for seed in itertools.count(first):
         world = World(Random(f"agents {seed}"), counts)
         for number in range(each):
@@ -337,7 +337,7 @@ def live(steps: int, first: int, counts: Counter[str], each: int = 5_000) -> Non
 @click.option("--steps", default=1_000_000, show_default=True)
 @click.option("--seed", "first", default=1, show_default=True)
 def main(steps: int, first: int) -> None:
-    """Live until an escape is found, or for so many steps."""
+    """Run episodes until a wrong verdict is found or the number of steps is reached."""
     counts: Counter[str] = Counter()
     live(steps, first, counts)
     said = ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))

@@ -1,4 +1,4 @@
-"""Valid files made wrong: a bit, a cut, a splice, a number that no reader expects."""
+"""Mutates valid files: flips bits, cuts and splices parts, inserts unusual numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Mutation = Callable[[random.Random, bytes, Sequence[bytes]], bytes]
 
 
 def mutant(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """A seed after a few random mutations."""
+    """Returns a random seed after a few random mutations."""
     data = rng.choice(seeds)
     for _ in range(min(8, 1 + int(rng.expovariate(0.8)))):
         data = rng.choice(_MUTATIONS)(rng, data, seeds)
@@ -49,7 +49,7 @@ def mutant(rng: random.Random, seeds: Sequence[bytes]) -> bytes:
 
 
 def edges(rng: random.Random, seeds: Sequence[bytes]) -> Iterator[bytes]:
-    """What goes wrong most often, the first things first."""
+    """Yields the inputs that cause most failures, the most likely ones first."""
     yield from (b"", b"\n", b"\x00", b"\xff\xfe\x00", b"{", b"{}", b"[]", b"null")
     yield from (b"0", b'""', b"NaN", b"[" * 100_000, b'{"a":' * 100_000, b"(" * 100_000)
     yield from (b"-" * 100_000, b"not " * 1000, b"a" * 100_000, b"a,\n" * 1000)
@@ -69,7 +69,9 @@ def edges(rng: random.Random, seeds: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _swaps(seeds: Sequence[bytes]) -> Iterator[Callable[[], bytes]]:
-    """Every number for each odd one, every name for each odd one, every line away."""
+    """Yields changes: unusual values for each number, text and word, and lines removed,
+    repeated and cut off.
+    """
     for seed in seeds:
         for pattern, odd in _ODD:
             found = list(pattern.finditer(seed))

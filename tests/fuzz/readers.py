@@ -1,4 +1,4 @@
-"""Every reader of files and texts, and what must hold of whatever it accepts."""
+"""All readers of files and texts, with checks of the content that they accept."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ DRIVING = load_vocabulary("driving")
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader.
+    """A reader of files or texts.
 
     Args:
-        name: The name of its seeds too.
-        suffix: Of its files; empty for a text that the command line takes.
-        read: Reads a file and checks what it accepted.
-        edges: What only this reader would fall for.
-        prepare: What is done to a mutated file before it is read.
+        name: The name of the reader and of its seeds.
+        suffix: The suffix of its files; empty for texts from the command line.
+        read: Reads a file, and checks its content if it is accepted.
+        edges: Inputs that are critical only for this reader.
+        prepare: Converts a mutated file before it is read.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Reader:
         return valid.seeds()[self.name]
 
 
-# -- what must hold ------------------------------------------------------------------
+# -- checks --------------------------------------------------------------------------
 
 
 def check_chain(chain: Chain) -> None:
@@ -83,7 +83,7 @@ def check_chain(chain: Chain) -> None:
 
 
 def check_model(model: Model) -> None:
-    """Its chain is one, and it comes back as it was written."""
+    """Checks that the chain is valid, and that writing and reading changes nothing."""
     check_chain(model.chain)
     if model.counts is not None:
         assert (model.counts.seen >= 0).all()
@@ -190,7 +190,7 @@ def _learned(tally: Tally, support: Support) -> None:
     try:
         model = learn(tally, support, Fraction(1), "absorb")
     except ForewarnError:
-        return  # to name a file is the caller's part
+        return  # only the caller of `learn` knows the file to name in the message
     check_model(model)
 
 
@@ -199,7 +199,7 @@ def _model(path: Path) -> None:
 
 
 def _beside(path: Path) -> None:
-    """What stands beside a transition file is read with it."""
+    """Reads labels or variables through the transition file next to them."""
     transitions = path.with_suffix(".tra")
     transitions.write_bytes(valid.explicit())
     check_model(load_model(transitions))
@@ -216,13 +216,13 @@ def _guarded(path: Path) -> None:
 
 
 def _record(path: Path) -> None:
-    """What verifies to its end is what was written."""
+    """Checks that a valid record has the original content."""
     found = [line.content for line in read_record(path)]
     assert found == [json.loads(line) for line in valid.record().splitlines()]
 
 
 def resealed(data: bytes) -> bytes:
-    """The lines with hashes that fit them: the work of somebody who knows how."""
+    """Recomputes the hashes of a changed record, as an attacker could."""
     head, out = "0" * 64, []
     for number, raw in enumerate(data.splitlines()):
         try:
@@ -261,7 +261,7 @@ def _recordings(path: Path) -> None:
 
 
 def _household(path: Path) -> None:
-    """What is accepted as a scene can be stepped in."""
+    """Checks that the robot can act in each accepted scene."""
     for name in load_scenes(path):
         controller = LocalController(name, scenes=load_scenes(path))
         told = controller.step("RotateRight").metadata
@@ -281,7 +281,7 @@ def _formula(path: Path) -> None:
 
 
 def _parsed(text: str, parse: Callable[[str, Vocabulary | None], Expression]) -> None:
-    """Parses with a vocabulary and without; refused if both refuse it."""
+    """Parses a text with and without a vocabulary; fails only if both fail."""
     refusals = []
     for vocabulary in (DRIVING, None):
         try:
@@ -318,7 +318,7 @@ _EDGES: dict[str, tuple[bytes, ...]] = {
 
 
 def _laughs(seed: bytes, key: bytes) -> bytes:
-    """A document of a few lines that would unfold to a billion."""
+    """Returns a YAML document whose aliases would expand to billions of items."""
     lines = [b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for i in range(1, 10):
         lines.append(b"a%d: &a%d [%s]" % (i, i, b", ".join([b"*a%d" % (i - 1)] * 10)))

@@ -1,4 +1,4 @@
-"""Valid files of every kind, as our own writers write them."""
+"""Valid files of all kinds, as Forewarn writes them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _yaml(content: object) -> bytes:
 
 
 def frames() -> tuple[Frame, ...]:
-    """A car that drives up to a line twice."""
+    """Returns frames of a car that approaches a stop line twice."""
     found = []
     for i in range(40):
         at = (40 - i % 20) * 1.5 - 28
@@ -128,7 +128,7 @@ def frames() -> tuple[Frame, ...]:
 
 @cache
 def chain() -> Chain:
-    """Four states, with a label and a variable."""
+    """Returns a chain with four states, a label and a variable."""
     third = Fraction(1, 3)
     rows = {
         0: {0: Fraction(14, 349), 1: Fraction(335, 349)},
@@ -159,7 +159,7 @@ def _learned(**facts: Any) -> Model:
 
 @cache
 def model() -> Model:
-    """Learned from the frames, for one law."""
+    """Returns a model for one law that is learned from the frames."""
     return _learned(training={"traces": 2, "files": [{"name": "a", "sha256": "0"}]})
 
 
@@ -172,7 +172,7 @@ def _written(kind: str) -> bytes:
 
 
 def explicit(suffix: str = ".tra") -> bytes:
-    """A transition file, or the labels or states that stand beside it."""
+    """Returns a transition file, or the file of labels or variables next to it."""
     golden = Path(__file__).parents[1] / "golden" / "chains" / "kettle.tra"
     return golden.with_suffix(suffix).read_bytes()
 
@@ -249,7 +249,7 @@ def _lawbreaker() -> bytes:
 
 
 def write_record(folder: Path, when: When = "after") -> Path:
-    """A run record of the frames, with its model beside it."""
+    """Writes a run record of the frames, with its model next to it."""
     folder.mkdir(parents=True, exist_ok=True)
     written = model_json(model())
     digest = hashlib.sha256(written).hexdigest()
@@ -285,7 +285,7 @@ def record(when: When = "after") -> bytes:
 
 @cache
 def _replies() -> bytes:
-    """What a model replied, kept twice."""
+    """Returns a recording of two replies of a model."""
 
     class Parrot:
         def reply(self, messages: Sequence[Message]) -> Reply:
@@ -300,7 +300,7 @@ def _replies() -> bytes:
 
 
 def _recordings() -> bytes:
-    """Two runs in a household."""
+    """Returns a recording of two runs in a household."""
     steps = [{"input": "find Mug", "success": True}, {"input": "x", "success": False}]
     row = {"set": "plans", "scene_name": "Kitchen1", "steps": steps}
     return f"{json.dumps(row)}\n{json.dumps(row)}\n".encode()
@@ -308,7 +308,7 @@ def _recordings() -> bytes:
 
 @cache
 def _household() -> bytes:
-    """A room with a few things in it."""
+    """Returns a scene file of a room with a few objects."""
     scene = own_scenes()["Bathroom1"]
     things = [dict(thing) for thing in scene.objects[:4]]
     entry = {"objects": things, "grid": [list(cell) for cell in scene.grid[:5]]}
@@ -317,7 +317,7 @@ def _household() -> bytes:
 
 @cache
 def seeds() -> dict[str, tuple[bytes, ...]]:
-    """The valid files of every reader, by its name."""
+    """Returns the valid files by the name of their reader."""
     policy = Policy(
         rules={
             "*": (Step("alert", 0.3), Step("stop", 0.8)),

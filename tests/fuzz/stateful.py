@@ -1,13 +1,15 @@
-"""Loops, their guard's server and its records, whatever happens in whatever order.
+"""Tests control loops, the guard's server and its records with random events.
 
     python -m tests.fuzz.stateful --steps 1_000_000
 
-Real clients ask a real server over a socket, which records what it decides. Frames are
-sound, faulty, late or out of order; the guard's clock leaps, stands and fails in the
-middle of a review; observers fail, disks fill, connections and servers break, strangers
-shout. A reference written from the promises alone says when a frame may pass and which
-law it breaks: what passes otherwise, a violation that is not told and not known to be
-lost, or a record that does not verify is an escape.
+Real clients connect to a real server over a socket, and the server records its
+decisions. Frames are valid, faulty, late or out of order. The guard's clock jumps,
+stops and fails during reviews. Listeners fail, disks are full, connections and servers
+break, and unauthenticated clients send messages.
+
+A reference, written from the guarantees alone, decides when a frame may pass and which
+law it violates. A frame that passes although it must not, a violation that is neither
+reported nor marked as lost, and a record that cannot be verified are errors (escapes).
 """
 
 from __future__ import annotations
@@ -63,11 +65,11 @@ OWED_S = 0.3
 NEVER = "always not collision"
 SLOWS = f"always (speed > 60 -> eventually[0, {OWED_S} s] speed <= 60)"
 LOOPS: tuple[tuple[str, ...], ...] = (("speed", "collision"), ("collision", "speed"))
-"""The guard keeps them apart by what they provide."""
+"""The signals of each loop, by which the guard distinguishes the loops."""
 
 POLICY = Policy(hold_s=0.0)
 LEASE_S = 20.0
-"""Of the clients: long enough for a busy machine to answer."""
+"""The lease of the clients, which is long enough for a busy machine."""
 
 STATES: dict[str, dict[str, Any]] = {
     "calm": {"speed": 20.0, "collision": False},
@@ -86,7 +88,7 @@ LEAPS_S = (0.03, 0.6, 5.0, 1e6, -0.05, -10.0, math.nan, math.inf)
 
 @cache
 def model() -> Model:
-    """Who is slow stays so; who is fast crashes at once."""
+    """Returns a model in which a slow car stays slow, and a fast car soon crashes."""
     abstraction = from_expressions(
         ["speed > 60 km/h", "collision"], load_vocabulary("driving")
     )
@@ -102,7 +104,7 @@ def model() -> Model:
 
 
 class Time:
-    """The guard's clock, which may leap at a reading of the next review."""
+    """The guard's clock, which can jump at a reading during the next review."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -117,7 +119,7 @@ class Time:
 
 
 class _Disk:
-    """A record's file, on a disk that may be full."""
+    """The file of a record, on a disk that can be full."""
 
     def __init__(self, file: Any, arena: Arena) -> None:
         self._file, self._arena = file, arena
@@ -134,7 +136,7 @@ class _Disk:
 
 
 class _Pool(GuardPool):
-    """Guards on the clocks of an arena."""
+    """A pool of guards that use the clocks of an arena."""
 
     arena: Arena
 
@@ -145,7 +147,7 @@ class _Pool(GuardPool):
 
 
 class Arena(Listener):
-    """A server with its guards, their clocks and the disk that they record on."""
+    """A server with its guards, their clocks, and the disk for their records."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="forewarn-fuzz-"))
@@ -174,12 +176,12 @@ class Arena(Listener):
         self._thread.join()
 
     def settle(self) -> None:
-        """Waits until all that was hung up is over at the server, and recorded."""
+        """Waits until the server has ended and recorded all closed connections."""
         heard = sum(each._socket is not None for each in self.clients)
         until_s = time.monotonic() + 60.0
         while len(self.server._threads) > heard and time.monotonic() < until_s:
             time.sleep(0.0002)
-        assert len(self.server._threads) <= heard, "a connection does not end"
+        assert len(self.server._threads) <= heard, "a connection did not end"
 
     @contextmanager
     def _lend(self, hello: Hello) -> Iterator[GuardedLoop]:
@@ -193,7 +195,7 @@ class Arena(Listener):
         self.reviews += 1
         if self.fails:
             self.fails = False
-            raise RuntimeError("an observer fails")
+            raise RuntimeError("a listener failed")
 
 
 @cache
@@ -202,21 +204,21 @@ def arena() -> Arena:
 
 
 class Reference:
-    """What must hold of one episode, from the promises alone."""
+    """The expected decisions in one episode, derived from the guarantees alone."""
 
     def __init__(self) -> None:
         self.last: tuple[int, float] | None = None
         self.clock_s = -math.inf
         self.least_lag_s = math.inf
-        self.whole = True  # its record
-        self.known = True  # every law's state
+        self.whole = True  # whether the record is complete
+        self.known = True  # whether the state of every law is known
         self.owed_s: float | None = None
-        self.told = False  # that what is owed went unmet
+        self.told = False  # whether the violation of SLOWS was reported
 
     def frame(
         self, number: int, time_s: float, values: dict[str, Any], began_s: float
     ) -> tuple[bool, set[str]]:
-        """Whether it may pass by itself, and the laws that it breaks for certain."""
+        """Returns whether a frame may pass, and the laws that it certainly violates."""
         sound = values in STATES.values()
         clock_ok = math.isfinite(began_s) and began_s >= self.clock_s
         if math.isfinite(began_s):
@@ -253,7 +255,7 @@ class Reference:
 
 
 class Loop:
-    """One client, with what is known of its episode."""
+    """A client, with the reference for its episode."""
 
     def __init__(self, where: Arena, provides: tuple[str, ...]) -> None:
         self.arena, self.provides = where, provides
@@ -265,7 +267,7 @@ class Loop:
         self.expect = Reference()
 
     def send(self, number: int, time_s: float, values: dict[str, Any]) -> str:
-        """Asks about a frame; what was decided, or an escape."""
+        """Sends a frame, checks the decision, and returns its kind."""
         before, reviews = self.arena.episodes[self.provides], self.arena.reviews
         self.clock.leapt = False
         room, fails = self.arena.room, self.arena.fails
@@ -277,7 +279,7 @@ class Loop:
         if self.arena.episodes[self.provides] != before:
             self.expect = Reference()
         if self.arena.reviews == reviews:
-            assert kind == "stop", f"{kind}, and nobody reviewed it"
+            assert kind == "stop", f"{kind} without a review"
             return kind
         may, broken = self.expect.frame(number, time_s, values, began_s)
         if room < 1 << 20:
@@ -285,9 +287,9 @@ class Loop:
         passes = kind in ("proceed", "alert")
         if passes:
             COUNTS["passed"] += 1
-            assert may, f"{values} passes"
-            assert self.expect.whole, "it passes, and is not recorded"
-            assert not fails, "it passes, and an observer failed"
+            assert may, f"{values} passed"
+            assert self.expect.whole, "a frame passed, but was not recorded"
+            assert not fails, "a frame passed, but a listener failed"
         told = set(decision.get("violated", ()))
         COUNTS["violations"] += len(broken)
         missing = broken - told
@@ -295,7 +297,7 @@ class Loop:
             "cannot judge" in decision["reason"] or "no guard" in decision["reason"]
         )
         lost = any("lost" in note for note in decision.get("notes", ()))
-        assert not missing or unsure or lost, f"{missing} are not told: {decision}"
+        assert not missing or unsure or lost, f"{missing} not reported: {decision}"
         return kind
 
 
@@ -303,7 +305,7 @@ COUNTS: Counter[str] = Counter()
 
 
 class Life(RuleBasedStateMachine):
-    """Two loops at one server."""
+    """The random events of two loops that share a server."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -369,7 +371,7 @@ class Life(RuleBasedStateMachine):
         self._next(which, dict(STATES[state]))
         leapt, loop.clock.at = loop.clock.leapt, -1
         if leapt and at and loop.arena.reviews > sent:
-            assert COUNTS["passed"] == passed, "it passes, and its review took long"
+            assert COUNTS["passed"] == passed, "a frame passed after a long review"
         if not math.isfinite(loop.clock.now_s):
             loop.clock.now_s = before_s + PERIOD_S
 
@@ -384,7 +386,7 @@ class Life(RuleBasedStateMachine):
         loop = self.loops[which]
         before_s = loop.time.now_s
         loop.time.now_s += by_s
-        assert loop.client.decision()["decision"] == "stop", "an old word counts"
+        assert loop.client.decision()["decision"] == "stop", "an old decision counts"
         loop.time.now_s = before_s
 
     @rule(which=which)
@@ -411,7 +413,7 @@ class Life(RuleBasedStateMachine):
         ),
     )
     def old_answers(self, which: int, number: int, junk: bytes) -> None:
-        """What the line still holds of frames before, or nonsense."""
+        """Inserts an answer to an earlier frame, or an invalid answer."""
         loop = self.loops[which]
         if loop.client._socket is not None:
             old = b'{"decision":"proceed","sequence":%d}' % (loop.number + number)
@@ -451,7 +453,7 @@ class Life(RuleBasedStateMachine):
         self.arena.stop()
         for loop in self.loops:
             decision = loop.client.review(loop.number + 1, loop.time_s + 0.05, {})
-            assert decision["decision"] == "stop", "nobody is there"
+            assert decision["decision"] == "stop", "the server is closed"
         self.arena.start()
 
     def teardown(self) -> None:
@@ -485,7 +487,7 @@ class Life(RuleBasedStateMachine):
 
 
 def live(steps: int, first: int, examples: int = 200, each: int = 50) -> None:
-    """Lives from seed to seed until there were so many steps."""
+    """Runs episodes with increasing seeds until the number of steps is reached."""
     kept = settings(
         max_examples=examples, stateful_step_count=each, deadline=None, database=None,
         phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
@@ -502,7 +504,7 @@ def live(steps: int, first: int, examples: int = 200, each: int = 50) -> None:
 @click.option("--steps", default=1_000_000, show_default=True)
 @click.option("--seed", "first", default=1, show_default=True)
 def main(steps: int, first: int) -> None:
-    """Live until an escape is found, or for so many steps."""
+    """Run episodes until an escape is found or the number of steps is reached."""
     try:
         live(steps, first)
     finally:

@@ -1,7 +1,7 @@
-"""Whatever stands in a file, its reader accepts it rightly or refuses it by name.
+"""Tests that readers accept only valid files, and name the files that they reject.
 
-Set FUZZ_SEED for other mutations than the usual ones. A failure names the reader and
-the case; `pytest tests/fuzz -k 'reader and …'` with the same seed repeats it.
+Set FUZZ_SEED for different mutations. A failure names the reader and the case. To
+repeat it, run `pytest tests/fuzz -k 'reader and …'` with the same seed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,24 @@ from tests.fuzz.readers import READERS, Reader
 
 SEED = os.environ.get("FUZZ_SEED", "0")
 FEW, MANY = 500, 100_000
-"""The few are the first of the many."""
+"""The number of cases in quick and in soak tests; the former are the first cases."""
 CASE_S = 10.0
-"""No case takes longer; the slowest that we know takes a tenth of it."""
+"""The time limit of a case in seconds, ten times that of the slowest known case."""
 
 MOST_MIB = 3_000
-"""The most that reading any file may take."""
+"""The memory limit for reading a file, in MiB."""
 
 FLAT_MIB = 300
-"""By how much many thousand bad files may raise the most memory ever used."""
+"""The maximum increase of peak memory over thousands of files, in MiB."""
 
 BY_NAME = {reader.name: reader for reader in READERS}
 
 
 class TookTooLong(BaseException):
-    """Not an Exception, so that no reader can take it for one of its own."""
+    """A case exceeded its time limit.
+
+    It is not an `Exception`, so that no reader catches it.
+    """
 
 
 def _alarm(number: int, frame: FrameType | None) -> None:
@@ -50,7 +53,7 @@ def _alarm(number: int, frame: FrameType | None) -> None:
 
 
 def cases(reader: Reader) -> Iterator[bytes]:
-    """The reader's edges and mutated seeds in turn, the same for the same seed."""
+    """Yields edges and mutated seeds alternately; `SEED` determines all of them."""
     rng = random.Random(f"{SEED} {reader.name}")
     known = itertools.chain(reader.edges, edges(rng, reader.seeds))
     while True:
@@ -63,7 +66,7 @@ def cases(reader: Reader) -> Iterator[bytes]:
 def fault_of(
     reader: Reader, path: Path, data: bytes, allowed_s: float = CASE_S
 ) -> str | None:
-    """What the reader did that it must not; None if it behaved."""
+    """Returns the fault of a reader on a file; None if there is none."""
     path.write_bytes(data)
     signal.setitimer(signal.ITIMER_REAL, allowed_s)
     try:
@@ -71,11 +74,11 @@ def fault_of(
     except ForewarnError as error:
         said = str(error)
         if "\n" in said or len(said) > 1_000:
-            return f"its refusal is no short line: {said[:2_000]!r}"
+            return f"the error message is not one short line: {said[:2_000]!r}"
         if reader.suffix and str(path.parent) not in said:
-            return f"its refusal names no file: {said!r}"
+            return f"the error message does not name the file: {said!r}"
     except TookTooLong:
-        return f"it took more than {allowed_s} s"
+        return f"the reader took more than {allowed_s} s"
     except Exception:
         return traceback.format_exc(limit=-4)
     finally:
@@ -84,7 +87,7 @@ def fault_of(
 
 
 def faults(reader: Reader, folder: Path, first: int, last: int) -> list[str]:
-    """What went wrong in cases `first` to `last`."""
+    """Returns the faults in the cases from `first` up to, but not including, `last`."""
     signal.signal(signal.SIGALRM, _alarm)
     if reader.name in ("record", "replay"):
         valid.write_record(folder)
@@ -98,14 +101,16 @@ def faults(reader: Reader, folder: Path, first: int, last: int) -> list[str]:
 
 
 BOMBS = ((0, b"0,"), (1, b"a\n"))
-"""What is repeated for long: behind a bracket (0), or behind a valid file (1)."""
+"""The texts to repeat, each after a bracket (0) or after a valid file (1)."""
 MORE = ((0, b"0"), (0, b"\n"), (0, b"a\n"), (1, b"0"), (1, b"\n"), (1, b"0,"))
 
 
 def _bombed(
     name: str, folder: str, bombs: tuple[tuple[int, bytes], ...]
 ) -> tuple[list[str], float]:
-    """What a reader does with a few kilobytes that unpack to 200 megabytes."""
+    """Returns the faults of a reader on small files that decompress to 200 MB, and the
+    peak memory in MiB.
+    """
     signal.signal(signal.SIGALRM, _alarm)
     reader, path = BY_NAME[name], Path(folder) / f"{name}{BY_NAME[name].suffix}"
     found = []
@@ -115,7 +120,7 @@ def _bombed(
         data = gzip.compress(begin, mtime=0) + member * 200
         fault = fault_of(reader, path, data, 60 * CASE_S)
         if fault is not None:
-            found.append(f"{name}, {begin[:20]!r} and {unit!r} for long: {fault}")
+            found.append(f"{name}, {begin[:20]!r} and {unit!r} repeated: {fault}")
     return found, peak_mib()
 
 

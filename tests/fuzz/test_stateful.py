@@ -1,4 +1,4 @@
-"""Loops, their server and its records: a short life of each, and a long one."""
+"""Runs the stateful tests of loops and agents: briefly, and at length in soak tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def lived(steps: int, seed: int, **length: int) -> None:
     COUNTS.clear()
     live(steps, seed, **length)
     assert COUNTS["steps"] >= steps
-    # Neither would be worth anything if nothing passed, or nothing was broken.
+    # The test is meaningful only if frames pass and violations occur.
     assert COUNTS["passed"] > steps / 20
     assert COUNTS["violations"] > steps / 50
     assert COUNTS["records"] > 0

@@ -11,7 +11,9 @@ from tests.oracles import coverage, first, likely, meaning, risks
 
 @click.command()
 @click.option("--laws", default=20_000, show_default=True, help="Number of laws.")
-@click.option("--risks", "pairs", default=5_000, show_default=True, help="Risks.")
+@click.option(
+    "--risks", "pairs", default=5_000, show_default=True, help="Number of risks."
+)
 @click.option("--chains", default=1_000, show_default=True, help="Number of chains.")
 @click.option("--seed", default=1, show_default=True)
 def main(laws: int, pairs: int, chains: int, seed: int) -> None:
@@ -43,7 +45,7 @@ def main(laws: int, pairs: int, chains: int, seed: int) -> None:
         )
     for memory in (False, True):
         some = max(chains // (40 if memory else 4), 1)
-        seen = "where two states look the same" if memory else "where all states look different"
+        seen = "where two states look the same" if memory else "where all states differ"
         click.echo(f"first visits and the chain, {seen}, {some} chains:")
         for (kind, law, runs), tables in first.coverage(
             seed, some, memory=memory
@@ -55,7 +57,7 @@ def main(laws: int, pairs: int, chains: int, seed: int) -> None:
             )
     for memory in (False, True):
         some = max(chains // 40, 1)
-        seen = "where two states look the same" if memory else "where all states look different"
+        seen = "where two states look the same" if memory else "where all states differ"
         click.echo(f"likely, {seen}, {some} chains:")
         for (law, runs), pairs_of in likely.coverage(seed, some, memory=memory).items():
             click.echo(

@@ -182,8 +182,8 @@ def calibrated_coverage(
     """Measures the coverage of `[low, high]` after two ways of applying a curve.
 
     The intervals are widened to include the calibrated risk, or their ends are mapped
-    through the curve as if it were exact. The curve is computed from further runs of the
-    same chain, as in `tune`.
+    through the curve as if it were exact. The curve is computed from further runs of
+    the same chain, as in `tune`.
     """
     rng, automaton = np.random.default_rng(seed), LAWS["invariant"]
     found = {way: Covered() for way in (WIDENED, MAPPED)}

@@ -1,4 +1,4 @@
-"""Compares the engine with brute force on small samples, and at full size in soak tests.
+"""Compares the engine with brute force on small samples; at full size in soak tests.
 
 `python -m tests.oracles` prints the figures.
 """

@@ -114,7 +114,7 @@ class _Term:
 
 
 def _term(node: Expression) -> _Term | None:
-    """Converts a summand of a score to a term that can be shown to people."""
+    """Converts a summand of a score to a term for display."""
     if isinstance(node, Conditional):
         test = compile_test(node.condition)
         name = repr(node.condition)
@@ -139,8 +139,8 @@ _BANDS = re.compile(r"\s*bands\s*\((.*)\)\s*", re.DOTALL)
 
 
 def expand_bands(text: str, source: str, place: str) -> list[str]:
-    """Expands `bands(x, a, b)` to `x < a` and `x < b`; any other text stays one
-    predicate.
+    """Expands `bands(x, a, b)` to `x < a` and `x < b`; other texts are returned
+    unchanged.
     """
     match = _BANDS.fullmatch(text)
     if match is None:
@@ -168,8 +168,8 @@ class Predicate:
     """A Boolean expression, evaluated now or with a lag.
 
     Args:
-        latch: Whether the predicate must hold in any, all or the last of a tick's
-            frames.
+        latch: Whether the expression must be true in any frame of a tick, in all
+            frames, or in the last frame.
         lag_s: How many seconds before the current tick the expression is evaluated. In
             the first `lag_s` seconds, it is evaluated at the first tick.
     """
@@ -191,9 +191,10 @@ class Abstraction:
         predicates: 1 to 62 predicates; predicate i determines bit i of a state.
         name: A name to display.
         vocabulary: The types and ranges of the signals; None if they are not declared.
-        constraints: Expressions that hold in every frame, which excludes some states.
-        irreversible: Predicates that stay true once they are true, which excludes some
-            transitions.
+        constraints: Expressions that are true in every frame; states that contradict
+            them are invalid.
+        irreversible: Predicates that stay true once they become true; transitions that
+            make them false are invalid.
         period_s: The time between two ticks, in s; None if every frame is a tick.
         scores: Named numeric expressions that predicates may compare with constants.
     """
@@ -258,7 +259,7 @@ class Abstraction:
         scores = [score.expression for score in self.scores]
         return scores + [predicate.expression for predicate in self.predicates]
 
-    # -- what it is ---------------------------------------------------------------
+    # -- content ------------------------------------------------------------------
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -273,7 +274,7 @@ class Abstraction:
         return tuple(dict.fromkeys(name for name in names if name not in own))
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of the abstraction file."""
+        """The abstraction as the content of a YAML file."""
         predicates: list[Any] = []
         for (when, latch), several in itertools.groupby(
             self.predicates, lambda p: (repr(p.expression), p.latch)
@@ -320,8 +321,8 @@ class Abstraction:
 
     @cached_property
     def encode(self) -> Encode:
-        """A function that encodes one frame's values; raises `SignalFault` if one is
-        unusable.
+        """A function that encodes one frame's values as a state, or raises
+        `SignalFault` if a value is unusable.
 
         Predicates with a lag are evaluated on this frame; a `Latcher` then delays the
         result. The values must include the expressions over time and the scores, which
@@ -330,7 +331,7 @@ class Abstraction:
         return compile_states([p.expression for p in self.predicates])
 
     def reader(self) -> Reader:
-        """A new encoder for the frames of one episode."""
+        """A new encoder for the frames of one run."""
         return Reader(self.encode, self.past, self.scores)
 
     @cached_property
@@ -369,7 +370,7 @@ class Abstraction:
         return format(bits, f"0{len(self.predicates)}b")[::-1]
 
     def bits(self, name: str) -> int:
-        """The state with the given name."""
+        """The bits of the state with the given name."""
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
             raise InvalidAbstraction(
                 f"{name!r:.80} is not the name of a state with "
@@ -379,8 +380,8 @@ class Abstraction:
         return int(name[::-1], 2)
 
     def holding(self, bits: int) -> tuple[str, ...]:
-        """The texts of the predicates that hold in a state, with one band for each
-        score.
+        """The texts of the predicates that are true in a state; each score is given as
+        one band.
         """
         found: list[str] = []
         for i, text in enumerate(self.texts):
@@ -408,8 +409,8 @@ class Abstraction:
 
     @cached_property
     def _ladders(self) -> dict[int, _Ladder]:
-        """For each predicate on a score, the ladder of that score's predicates with
-        equal lag.
+        """Maps each predicate on a score to its ladder: all predicates on the same
+        score with the same lag.
         """
         names = {score.name for score in self.scores}
         edges: dict[tuple[str, float], list[int]] = {}
@@ -481,14 +482,15 @@ class Abstraction:
         return tuple(term for node in nodes if (term := _term(node)) is not None)
 
     def in_short(self, bits: int) -> str:
-        """The most informative predicates that hold in a state, as text for
-        a warning.
+        """The most informative predicates that are true in a state, as text for a
+        warning.
         """
         holds = self.holding(bits)
         more = ", …" if len(holds) > _MOST_WORDS else ""
-        # Predicates are listed in ascending order, so the last ones that hold are the
-        # most informative.
-        return ", ".join(holds[-_MOST_WORDS:]) + more if holds else "nothing holds"
+        # Predicates are listed in ascending order, so the last true ones are the most
+        # informative.
+        text = ", ".join(holds[-_MOST_WORDS:]) + more
+        return text if holds else "no predicate is true"
 
     @cached_property
     def validity(self) -> Validity:
@@ -519,7 +521,7 @@ class Abstraction:
         return kept and self.is_valid(before) and self.is_valid(after)
 
     def decides(self, expression: Expression) -> Callable[[int], bool]:
-        """The truth of an expression as a function of the state alone.
+        """Returns a function that maps a state to the truth of an expression.
 
         Raises:
             InvalidAbstraction: The state does not determine the expression's truth.
@@ -609,7 +611,7 @@ def load_abstraction(
 def from_expressions(
     texts: Sequence[str], vocabulary: Vocabulary | None = None, **options: Any
 ) -> Abstraction:
-    """Builds an abstraction from the texts of predicates, which may be bands."""
+    """Builds an abstraction from the texts of predicates, which may use `bands`."""
     predicates = [
         Predicate(parse_expression(text, vocabulary))
         for entry in texts

@@ -1,6 +1,7 @@
 """Checks the arguments of public functions against their annotations.
 
-A wrong argument is reported where it was given, instead of failing deep inside.
+A wrong argument is reported when the function is called, before it can cause an obscure
+error elsewhere.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def expect(value: object, hint: Any, name: str, mend: str) -> None:
         value: The value.
         hint: The expected type, as in an annotation.
         name: The name of the value, for the error message.
-        mend: What to give instead, if there is no usual way to make the value.
+        mend: The fix to suggest, unless there is a usual one for the type.
 
     Raises:
         InvalidInput: The value does not have the expected type.
@@ -215,7 +216,7 @@ def _words(hint: Any) -> str:
 
 
 def _found(value: object, hint: Any) -> str:
-    """A wrong value in words: the value itself, or what kind of object it is."""
+    """Describes a wrong value: the value itself, or the kind of object."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if value is None:
@@ -232,7 +233,7 @@ def _with_an(name: str) -> str:
 
 
 def _mend(found: object, hint: Any) -> str:
-    """How to get a value of the expected type, if there is a usual way."""
+    """A hint on how to get a value of the expected type; empty if there is none."""
     kinds = [hint]
     for kind in kinds:
         kinds.extend(get_args(kind))

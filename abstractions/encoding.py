@@ -266,7 +266,7 @@ class _While:
 
 
 class Reader:
-    """Encodes the frames of an episode in order.
+    """Encodes the frames of a run in order.
 
     Args:
         encode: The function that encodes values as a state.
@@ -286,17 +286,17 @@ class Reader:
         self.values: Mapping[str, Any] = {}
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new run: forgets all frames so far."""
         for each in self._past:
             each.forget()
 
     def frame(self, frame: Frame) -> int:
-        """The state at the next frame, which the reader remembers."""
+        """Returns the state at the next frame, and remembers the frame."""
         self.values = frame.values if self._plain else self._told(frame, True)
         return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
-        """The state at a possible next frame, which the reader does not remember."""
+        """Returns the state at a possible next frame, without remembering the frame."""
         self.values = frame.values if self._plain else self._told(frame, False)
         return self._encode(self.values)
 

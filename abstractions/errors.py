@@ -88,7 +88,9 @@ class InvalidInput(ForewarnError):
         super().__init__(f"{head} ({mend})" if mend else head)
 
     def within(self, source: str, place: str = "") -> InvalidInput:
-        """The same error with the name of the file, for callers that know it."""
+        """Returns the same error with the name of the file, unless it already has
+        one.
+        """
         where = ", ".join(part for part in (place, self.place) if part)
         return type(self)(
             self.problem, source=self.source or source, place=where, mend=self.mend
@@ -221,7 +223,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return near_miss(word, names) or (f"there is {some}" if names else "")
+    return near_miss(word, names) or (f"choose from {some}" if names else "")
 
 
 @contextmanager

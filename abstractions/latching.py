@@ -1,9 +1,9 @@
-"""Latching, so that a monitor slower than the frames misses no event between ticks.
+"""Combines frames into ticks, so that a monitor with a long period misses no event.
 
-Frames are grouped into ticks, one for each period of the monitor. For each predicate, a
-tick records whether the predicate held in any frame of the tick, in all frames, or in
-the last frame. A predicate with a lag is evaluated at the latest tick that is at least
-as old as the lag, or else at the first tick.
+Frames are grouped into ticks, one for each period of the monitor. A tick records for
+each predicate whether it was true in any frame of the tick, in all frames, or in the
+last frame. A predicate with a lag is evaluated at the latest tick that is at least as
+old as the lag, or else at the first tick.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Starts = NDArray[np.int64] | tuple[int, ...]
 """The index of the first frame of each run, if an array contains several runs."""
 
 _NOTHING = 0, -1
-"""Initial value: the predicates that held in any frame and in all frames so far."""
+"""The initial masks of predicates that were true in any frame, and in all frames."""
 
 _SLACK = 1e-6
 """A frame may be early by this fraction of a period and still complete the tick,
@@ -32,7 +32,7 @@ because clocks round.
 
 
 class Latcher:
-    """Combines the states of frames to the states of ticks, one frame at a time.
+    """Combines the states of frames into the states of ticks, one frame at a time.
 
     Args:
         period_s: The time between two ticks, in s.

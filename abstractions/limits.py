@@ -1,4 +1,4 @@
-"""Limits for input: fixed for untrusted files; by available memory for the user's own.
+"""Limits on input: fixed for untrusted files, by memory for the user's own files.
 
 docs/files.md lists all limits.
 """

@@ -1,9 +1,8 @@
 """Paths of files on a disk, or in object storage under a URL such as `s3://b/runs`.
 
-An `Address` (a storage URL) is a `Path`, so functions that open, list or join paths
-accept it, and other modules need not tell them apart. The storage is accessed through
-pyarrow, or through fsspec if pyarrow does not support it. Credentials come from the
-environment, never from the URL.
+An `Address` (a storage URL) is a `Path`, so all functions that open, list or join paths
+accept it. The storage is accessed through pyarrow, or through fsspec if pyarrow does
+not support it. Credentials come from the environment, never from the URL.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class Address(PosixPath):
             out = _in_time(lambda: system.open_output_stream(name, compression=None))
             while part := raw.read(_AHEAD):
                 _in_time(partial(out.write, part))
-            # Closing may still have to send the whole file.
+            # The whole file may be sent only when the stream is closed.
             _in_time(out.close, STORAGE_SECONDS + raw.tell() / _SLOWEST)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:

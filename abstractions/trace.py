@@ -201,7 +201,7 @@ class TraceWriter:
 def trace_writer(
     path: Path, header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> Iterator[TraceWriter]:
-    """Writes a trace frame by frame; the file appears only when all is written.
+    """Writes a trace frame by frame; the file appears once the trace is complete.
 
     A vocabulary that is not built in is embedded in the trace, so that the trace can be
     read without the vocabulary file.

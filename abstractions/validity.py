@@ -115,7 +115,7 @@ class Validity:
         return sorted(sum(parts) for parts in itertools.product(*patterns))
 
     def decide(self, expression: Expression) -> Callable[[int], bool]:
-        """The truth of an expression as a function of the state alone.
+        """Returns a function that maps a state to the truth of an expression.
 
         Raises:
             InvalidAbstraction: The state does not determine the expression's truth.

@@ -63,8 +63,8 @@ def risk_message(
     Args:
         law: The law's name.
         risk: The risk; None if unknown.
-        left_s: The time in seconds until a pending obligation goes unmet; None if none
-            is pending.
+        left_s: The time left to meet a pending obligation, in seconds; None if none is
+            pending.
         threshold: The law's lowest threshold; None if it has none.
     """
     low, point, high, likely = (None,) * 4 if risk is None else risk

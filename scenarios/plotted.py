@@ -34,7 +34,7 @@ class Plotted(ABC):
         try:
             import pandas
         except ImportError as error:
-            raise MissingDependency("a frame", "plots") from error
+            raise MissingDependency("a pandas frame", "plots") from error
         return pandas.DataFrame(list(self.table()))
 
     def plot(self, axes: Axes | None = None) -> Axes:
@@ -48,7 +48,7 @@ class Plotted(ABC):
             from matplotlib import axes as made
             from matplotlib import pyplot
         except ImportError as error:
-            raise MissingDependency("a plot", "plots") from error
+            raise MissingDependency("plotting", "plots") from error
         if axes is not None:
             mend = "to save the plot, call result.plot().figure.savefig(path)"
             expect(axes, made.Axes, "axes", mend)

@@ -91,7 +91,8 @@ class Scenario:
         laws: The watched laws; the parts of a compound law are separate laws.
         abstraction: The abstraction that the model is learned over.
         horizon_s: The prediction horizon H of the risk, in seconds.
-        goal: The condition that holds once the task is complete; None without a task.
+        goal: The condition that becomes true when the task is complete; None without a
+            task.
         draws: The distributions of the random values.
         end: The conditions that end an episode.
         expected_base_rate: The expected range of each law's violation rate in unguarded
@@ -120,8 +121,8 @@ class Scenario:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the parts that determine a run; the title, the description and
-        comments do not.
+        """The digest of the parts that determine a run, which excludes the title, the
+        description and comments.
         """
         actuator = self.actuator and self.actuator.model_dump()
         content = [
@@ -135,7 +136,9 @@ class Scenario:
 
     @property
     def former_digest(self) -> str:
-        """The digest of the file's text, to which earlier versions tied a policy."""
+        """The digest of the file's text, which identifies the scenario in policies of
+        earlier versions.
+        """
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
         digest = hashlib.sha256(content.encode()).hexdigest()
         text = digest + self.pilot.model_dump_json()
@@ -143,8 +146,8 @@ class Scenario:
 
     @cached_property
     def unguarded_digest(self) -> str:
-        """A digest of the parts that determine an unguarded run; the abstraction and
-        the horizon do not.
+        """The digest of the parts that determine an unguarded run, which excludes the
+        abstraction and the horizon.
         """
         vocabulary = self.abstraction.vocabulary
         settings = self.world.settings.items()

@@ -243,7 +243,7 @@ Study = TypeVar("Study", bound=Callable[..., Any])
 
 
 def _in_python(study: Study) -> Study:
-    """Names parameters instead of the command's options in messages of errors."""
+    """Replaces command-line options in error messages by the function's parameters."""
 
     @wraps(study)
     def told(*args: Any, **kwargs: Any) -> Any:

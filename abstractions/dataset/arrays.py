@@ -108,7 +108,7 @@ def frames_of(
     """Yields the frames in rows of a dataset, with their notes, without any checks.
 
     Args:
-        rows: Rows of one run, without the columns that only other runs have.
+        rows: Rows of one run, with only the columns that this run has.
         kinds: The kind of each column.
         source: The name of the file, for error messages.
     """
@@ -178,8 +178,7 @@ class Arrays:
     Args:
         times_s: The time of each row.
         signals: The value of each signal in each row.
-        there: For signals that some frames lack, a mask of the frames that contain
-            them.
+        there: For each signal that some rows lack, a mask of the rows that contain it.
         clean: Whether every value is valid for its signal.
     """
 

@@ -69,7 +69,7 @@ def parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingDependency("traces in columns", "fleet") from error
+        raise MissingDependency("the columnar trace format", "fleet") from error
     return pyarrow.parquet
 
 

@@ -176,7 +176,7 @@ class Part:
             yield self._rows(some, signals, vocabulary)
 
     def _together(self, names: Iterable[str]) -> Iterator[list[int]]:
-        """Yields groups of run indices that can be read at once."""
+        """Yields the indices of runs in groups that can be read together."""
         some: list[int] = []
         for number in (self._number[name] for name in names):
             if some and not self._follows(some, number):
@@ -192,7 +192,7 @@ class Part:
         one, other = (self.facts.runs[i].header for i in (some[-1], number))
         if (one.provides, one.vocabulary) != (other.provides, other.vocabulary):
             return False
-        # The rows are in one row group if no other row group begins among them.
+        # The rows are in one row group if no other row group begins between them.
         first, last = self._first[some[0]], self._first[number + 1]
         return bisect_right(self._bounds, first) == bisect_left(self._bounds, last)
 

@@ -237,14 +237,14 @@ def pend(folder: Path, run: RunTable) -> None:
 
 
 def pending(folder: Path) -> int:
-    """The number of runs not yet joined into a part, which readers ignore."""
+    """The number of runs that are not yet joined into a part; readers ignore them."""
     if not folder.is_dir():
         return 0
     return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
 
 
 def group_of(seed: int) -> int:
-    """The number of the part that the run of this seed belongs to."""
+    """The number of the part that the run with this seed belongs to."""
     return seed // TOGETHER
 
 

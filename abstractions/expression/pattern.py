@@ -29,11 +29,11 @@ class Pattern:
             self._validator = SchemaValidator(schema)
         except SchemaError as error:
             problem = str(error).splitlines()[-1].rpartition("rror: ")[2]
-            mend = "write \\ before a bracket or sign that stands for itself"
+            mend = "write \\ before a special character that is meant literally"
             if "not supported" in problem:
                 mend = (
-                    "write the text out, without references to groups and lookaround, "
-                    "which cannot be matched in linear time"
+                    "remove backreferences and lookaround, which cannot be matched in "
+                    "linear time"
                 )
             if "size limit" in problem:
                 mend = "use fewer repetitions, or write [A-Za-z0-9_] in place of \\w"

@@ -170,7 +170,7 @@ def _bounded(compare: Callable[..., Any], name: str, at: float, differs: bool) -
     def compared(columns: Columns) -> Booleans:
         column = _numbers(columns[name], name)
         held = np.asarray(compare(column, at))
-        # NaN means none; of all comparisons with NaN, only `!=` would hold.
+        # NaN means none. Only `!=` is true for NaN, so the result is masked.
         return held & (column == column) if differs else held
 
     return compared

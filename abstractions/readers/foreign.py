@@ -85,7 +85,7 @@ def _records(path: Path) -> Iterator[Any]:
         from mcap.records import Chunk
         from mcap.stream_reader import StreamReader, breakup_chunk
     except ImportError as error:
-        raise MissingDependency("mcap", "logs") from error
+        raise MissingDependency("reading MCAP files", "logs") from error
     size = 0
     with path.open("rb") as stream:
         reader = StreamReader(stream, emit_chunks=True, record_size_limit=MAX_BYTES)
@@ -128,7 +128,7 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
         from rosbags.highlevel import AnyReader
         from rosbags.typesys import Stores, get_typestore
     except ImportError as error:
-        raise MissingDependency("rosbags", "logs") from error
+        raise MissingDependency("reading ROS 2 bags", "logs") from error
     whole = path.parent if path.suffix == ".db3" else path
     _look_into(whole)
     with AnyReader(
@@ -144,7 +144,8 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 def _check_topics(topics: set[str], known: set[str], path: Path) -> None:
     if lacking := sorted(topics - known):
-        mend = near_miss(lacking[0], known) or f"it has {', '.join(sorted(known))}"
+        mend = near_miss(lacking[0], known)
+        mend = mend or f"its topics are {', '.join(sorted(known))}"
         problem = f"the log has no topic {lacking[0]}"
         raise InvalidTrace(problem, source=str(path), mend=mend)
 
@@ -235,7 +236,7 @@ def _of_others(path: Path) -> Iterator[None]:
         raise InvalidTrace(
             f"this is not a valid {what} file: {str(error) or said(error):.120}",
             source=str(path),
-            mend="copy the file again, or correct the ending of its name",
+            mend="copy the file again, or correct its file extension",
         ) from error
 
 
@@ -244,7 +245,7 @@ def _table(path: Path) -> Iterator[Row]:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise MissingDependency("pyarrow", "fleet") from error
+        raise MissingDependency("reading Parquet files", "fleet") from error
     with parquet.ParquetFile(path) as looked:
         facts, schema = looked.metadata, looked.schema_arrow
     check_count(path, facts.num_rows)
@@ -347,7 +348,7 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
             raise InvalidTrace(
                 f"{name:.200} has no field {part!r:.60}",
                 source=source,
-                mend=near_miss(part, known) or f"it has {', '.join(known):.200}",
+                mend=near_miss(part, known) or f"choose from {', '.join(known):.200}",
             ) from None
     return found
 

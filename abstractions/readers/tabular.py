@@ -1,9 +1,9 @@
 """Reads CSV files: a header row with names, then one row per frame.
 
 A cell is a number, a name, `true`, `false` or `none`; an empty cell means that the
-frame does not contain the signal. If a built-in vocabulary knows most of the columns,
-under our names or aliases such as LawBreaker's, it is used to convert and check these
-columns; other columns are kept unchanged. Otherwise any names are accepted.
+frame does not contain the signal. If a built-in vocabulary contains most of the
+columns, under our names or aliases such as LawBreaker's, it is used to convert and
+check these columns; other columns are kept unchanged. Otherwise any names are accepted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_table(
     known_only: bool = False,
     foreign: Iterator[list[str]] | None = None,
 ) -> Trace:
-    """Reads a whole CSV; if `vocabulary` is given, it must know every column.
+    """Reads a whole CSV; if `vocabulary` is given, it must contain every column.
 
     If `known_only` is true, unknown columns are ignored instead. `foreign` provides the
     rows of a log that is not a CSV.
@@ -91,7 +91,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
             "the columns must be separated by commas",
             source=str(path),
             place="line 1",
-            mend="save the file with commas between the columns, and points in numbers",
+            mend="save the file with commas between columns and decimal points",
         )
     for column in rename:
         if column not in columns:
@@ -120,7 +120,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
 
 
 def _matching(names: list[str]) -> Vocabulary | None:
-    """The built-in vocabulary that knows more than half of the names; None if none
+    """The built-in vocabulary that contains more than half of the names; None if none
     does.
     """
     signals = [name for name in names if name not in _ORDER]

@@ -71,7 +71,7 @@ OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
 class Signal:
     """A signal: a named quantity with a type.
 
-    If `values` is empty, any name is a valid value of an enum.
+    An enum with empty `values` accepts any name as a value.
     """
 
     name: str

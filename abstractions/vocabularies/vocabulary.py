@@ -58,8 +58,8 @@ _CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\((?P<arguments>[^()]*)\)")
 class Vocabulary:
     """The signals, object predicates and aliases of a domain.
 
-    `inputs` lists, for each bridge, the inputs for which a signal gives their age: for
-    an input `chassis`, this is the signal `chassis_age`, in seconds.
+    `inputs` lists the inputs of each bridge. Each input has a signal with its age in
+    seconds: for the input `chassis`, the signal is `chassis_age`.
     """
 
     name: str
@@ -392,7 +392,7 @@ def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
 
 
 def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The content of a vocabulary file, reduced to what predicates need."""
+    """The content of a vocabulary file, without parts that predicates do not use."""
     content: dict[str, Any] = {
         "format": "forewarn.vocabulary/1",
         "name": vocabulary.name,

@@ -100,8 +100,8 @@ def branch(job: Branching) -> Found:
 
 
 def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) -> bool:
-    """Whether a law is broken after the intervention began, by an obligation that arose
-    before the intervention ended.
+    """Whether an obligation that arose before the end of the intervention goes unmet
+    after the intervention began.
     """
     begins_s, until_s, most_s = window
     return any(

@@ -40,8 +40,8 @@ TRAINING_RUNS = 30
 """The number of training runs per task, as in the paper."""
 
 UNBOUNDED_S = 1000.0
-"""A horizon in seconds that exceeds every episode; stands in for the paper's unbounded
-horizon.
+"""A horizon in seconds that is longer than any episode, in place of the paper's
+unbounded horizon.
 """
 
 PERIOD_S = 1.0
@@ -202,8 +202,8 @@ def _scenario(job: TaskJob) -> Scenario:
 
 
 def saying_next(scenario: Scenario) -> Scenario:
-    """Returns the scenario with a robot that announces its next verb; other agents than
-    our embedded robot are left unchanged.
+    """Returns the scenario with our embedded robot announcing its next verb; other
+    agents remain unchanged.
     """
     world, pilot = scenario.world, scenario.pilot
     if pilot.name not in EMBEDDED or world.name != "household":

@@ -142,7 +142,7 @@ def last_moment(job: Violation) -> LastMoment:
         again.check(job)
     owed_s = broken.time_s - broken.since_s
     leads = list(LEADS_S)
-    if owed_s > SLACK_S:  # even at the trigger it may have been too late
+    if owed_s > SLACK_S:  # even an intervention at the trigger may be too late
         leads += [owed_s + lead for lead in LEADS_S if owed_s + lead > LEADS_S[-1]]
     runs = 0
     for lead_s in leads:

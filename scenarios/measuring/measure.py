@@ -460,7 +460,7 @@ def _baseline(
 
 
 def _scored(runs: Sequence[EpisodeRisks], law: str, baseline: str = "") -> list[Scored]:
-    """Returns each run's scores, by a baseline or by default the guard."""
+    """Returns each run's scores: those of a baseline or, by default, of the guard."""
     return [
         Scored(
             run.series.times_s,

@@ -149,8 +149,8 @@ def _arrived(runs: Sequence[Episode], has_goal: bool) -> int | None:
 
 
 def _means(runs: Sequence[Episode], has_goal: bool) -> str | None:
-    """Returns the verb for runs that did what they were meant to do, as far as the
-    world reports it.
+    """Returns the verb for successful runs, which depends on what the world reports;
+    None if the world does not report success.
     """
     if any("destination_s" in each.facts for each in runs):
         return "arrive"
@@ -201,8 +201,8 @@ def finished(facts: Mapping[str, Any]) -> Iterator[str]:
 def ended(runs: Sequence[Episode], has_goal: bool) -> Iterator[str]:
     """Yields one sentence with the outcomes of the guarded runs, if there are any.
 
-    It does not say how many were slowed, which only a comparison with the same runs
-    without the guard shows.
+    The sentence omits the number of slowed runs, which only a comparison with the same
+    runs without the guard can show.
 
     Args:
         runs: The runs of one scenario.

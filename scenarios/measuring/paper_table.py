@@ -30,9 +30,9 @@ Cell = Mapping[str, Any]
 def cell(way: str, law: str, threshold: str, warned: Warned) -> dict[str, Any]:
     """Computes one cell of the paper's table, with the figures that the table omits.
 
-    It counts the runs that were warned before the violation: `at_or_after_trigger`
-    those whose first alarm came at the trigger or later, and `at_first_frame` those
-    whose alarm came at once.
+    Two counts cover the runs with an alarm before the violation. In
+    `at_or_after_trigger` of these runs, the first alarm came at the trigger or later;
+    in `at_first_frame` of them, it came at the first frame.
     """
     early = [run for run in warned.violating if _ahead(run) > 0.0]
     ahead_s = [_ahead(run) for run in early]

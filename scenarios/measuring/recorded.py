@@ -198,12 +198,12 @@ class Spectator:
             loop.review(frame)
             for judge in self._judges:
                 judge.frame(frame, None, None)
-        loop.close("the file was over")
+        loop.close("the recording ended")
         truth.finish()
         episode = Episode(
             seed=run.seed,
             mode="shadow",
-            ended="the file was over",
+            ended="the recording ended",
             duration_s=run.frames[-1].time_s - run.frames[0].time_s,
             frames=len(run.frames),
             violations=tuple(truth.broken),

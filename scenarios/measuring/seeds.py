@@ -1,4 +1,4 @@
-"""Which runs a model was trained on, and which are held out."""
+"""Determines which runs a model was trained on, and which are held out."""
 
 from __future__ import annotations
 

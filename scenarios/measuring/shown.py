@@ -1,4 +1,4 @@
-"""How measured figures are shown: each statistic's title and form, once for all places.
+"""Formats measured figures: the title and the format of each statistic, in one place.
 
 `Warned.as_dict` computes the statistics for JSON and CSV. The terminal and the report
 show the same tables and sentences, which are made here.

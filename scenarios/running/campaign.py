@@ -138,8 +138,8 @@ def let_pass(seeds: Iterable[int], share: float) -> list[int]:
 
 
 def refuse_severe(laws: Iterable[Law], policy: Policy) -> None:
-    """Raises `InvalidInput` if letting runs pass would break a severe law that the
-    policy protects.
+    """Raises `InvalidInput` if letting runs pass would disable the protection of a
+    severe law.
     """
     severe = [law.name for law in laws if law.severe]
     alerts = policy.only_alerts(severe)

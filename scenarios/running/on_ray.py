@@ -31,9 +31,7 @@ MAX_LOST = 3
 """A job is abandoned after it has lost this many processes."""
 
 SILENT_S = 3600
-"""The maximum time in seconds without any news from Ray: a slot, a process or a
-result.
-"""
+"""The time limit in seconds for a response from Ray: a slot, a process or a result."""
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """The size of the object store of a temporary cluster; only small objects are stored
@@ -166,7 +164,7 @@ def _connected(address: str, count: int) -> Iterator[Any]:
     try:
         import ray
     except ImportError as error:
-        raise MissingDependency("episodes on Ray", "ray") from error
+        raise MissingDependency("running episodes on Ray", "ray") from error
     if ray.is_initialized():
         yield ray
         return

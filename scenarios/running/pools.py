@@ -144,9 +144,7 @@ class _Worker(Generic[Job, Result]):
             self.pipe.send(job)
 
     def take(self) -> tuple[Job, Result | Lost]:
-        """Returns the job with its result; unless it died, the worker is then ready for
-        the next job.
-        """
+        """Returns the job with its result, or with `Lost` if the worker has died."""
         job = self._job.pop()
         try:
             kind, answer = self.pipe.recv()
@@ -207,7 +205,7 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
     """Runs jobs in a worker until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
-    with suppress(RuntimeError):  # without the thread, it exits only when asked
+    with suppress(RuntimeError):  # without the thread, the worker exits when asked
         threading.Thread(target=_follow_parent, daemon=True).start()
     while True:
         try:

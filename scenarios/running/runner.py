@@ -222,7 +222,7 @@ class Runner:
         scenario, tally = self.scenario, None
         for path in (keep.record, keep.tally):
             if path is not None:
-                path.unlink(missing_ok=True)  # if the episode is repeated
+                path.unlink(missing_ok=True)  # left over if the episode is repeated
         if keep.tally is not None:
             named_by = hashlib.sha256(keep.tally.name.encode()).hexdigest()[:20]
             models = [part.model for part in loop.guard.watch.parts]

@@ -235,7 +235,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
         why = error if isinstance(error, ValueError) else f"malformed data ({error})"
         raise InvalidScene(f"not a scene: {why!s:.80}", source=str(path)) from error
     for _ in lines:
-        pass  # The rest is read for the hash.
+        pass  # Read the rest, so that the hash covers the whole file.
     return Scenery(ground, tuple(moments), digest.hexdigest(), problem, pictures)
 
 

@@ -65,9 +65,9 @@ class Series:
         times_s: The time of each frame, in seconds.
         risks: The risk that the policy compares with its thresholds, by law; NaN if
             unknown.
-        forced: The frames at which the guard intervenes whatever the threshold, because
-            its inputs are faulty, or the state is unknown and the policy stops in
-            unknown states.
+        forced: The frames at which the guard intervenes regardless of the threshold,
+            because its inputs are faulty, or because the state is unknown and the
+            policy stops in unknown states.
         baselines: The scores of other methods on the same frames, by name.
     """
 

@@ -3,11 +3,11 @@ cost.
 
 A threshold that suits warnings does not suit stops: a late stop prevents nothing, and a
 short needless stop costs little. Training runs are therefore repeated with the guard
-intervening, for every hold time and every threshold that all laws share; then each
-law's threshold is tried alone. This measures the violations prevented
-and caused, the clean runs with an intervention, the clean runs that take longer, and
-the standing time. Most remaining violations come from stops that are released too soon,
-so thresholds and hold times are searched together.
+intervening. First, every hold time is tried with every threshold, which all laws share;
+then each law's threshold is varied alone. The repeated runs show the violations
+prevented and caused, the clean runs with an intervention, the clean runs that take
+longer, and the standing time. Most remaining violations come from stops that are
+released too soon, so thresholds and hold times are searched together.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Acted:
         return self.prevented - self.cost * needless
 
     def within(self, allowed: float) -> bool:
-        """Whether at most about this fraction of clean runs took more than 10 %
-        longer.
+        """Whether at most this fraction of clean runs, rounded to whole runs, took more
+        than 10 % longer.
         """
         return self.prolonged <= round(allowed * self.clean)
 

@@ -97,8 +97,8 @@ def _count_share(share: _Share) -> list[Counted]:
 
 
 class Learner:
-    """Learns a model as the options say, starting from an existing model if there is
-    one.
+    """Learns a model with the given options, starting from an existing model if there
+    is one.
     """
 
     def __init__(
@@ -192,8 +192,8 @@ class Learner:
     def find(
         self, files: Sequence[Path], progress: Shown, group_of: GroupOf | None = None
     ) -> list[tuple[Learner, Choice]]:
-        """Finds the abstraction that best warns of each law in held-out traces; returns
-        a learner for each choice.
+        """Finds the abstraction that gives the best warnings for each law in held-out
+        traces; returns a learner for each choice.
 
         Args:
             files: The traces.
@@ -353,7 +353,7 @@ class Learner:
         }
 
     def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
-        """Assesses whether the model describes the counted traces fairly."""
+        """Checks whether the model's risks agree with the outcomes of the traces."""
 
         return assess_training(
             self.training.sequences(self._judged_by),
@@ -364,17 +364,17 @@ class Learner:
 
     @property
     def _judged_by(self) -> int:
-        """The fairness assessment uses every n-th run, where n is this number."""
+        """The number n such that the fairness check uses every n-th run."""
         return math.ceil(self.training.seen.size / MOST_JUDGED) or 1
 
     def told(self, state: str) -> str:
-        """Describes a state by the predicates that hold in it."""
+        """Describes a state by the predicates that are true in it."""
         if self.abstraction is None:
             return f"it is {state}"
         held = self.abstraction.holding(self.abstraction.bits(state))
-        shown = " and ".join(held[:SHOWN]) or "none of its predicates holds"
+        shown = " and ".join(held[:SHOWN]) or "no predicate is true"
         more = len(held) - SHOWN
-        return f"{shown} and {more} more hold" if more > 0 else shown
+        return f"{shown} and {more} more" if more > 0 else shown
 
     def _support(self) -> Support:
 

@@ -66,7 +66,7 @@ the horizon, because a car that stands on a highway without need is itself a haz
 _CROSSING = "junction_distance"
 
 ORDINARY_SEED = 8_000_000
-"""The first seed of runs that are drawn only to know what happens in ordinary runs."""
+"""The first seed of runs that only record what happens in ordinary runs."""
 
 THRESHOLDS = "thresholds"
 """The purpose of the third part of the runs, as stored in models."""

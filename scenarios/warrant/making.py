@@ -337,7 +337,7 @@ def issue(
 
 
 def wrong_s(climb: Climb, at: float) -> float | None:
-    """When the guard was wrong: at a false alarm or a missed trigger; None if it was
+    """The time of the false alarm or the missed trigger; None if the guard was
     right.
     """
     warned = climb.warned(at)
@@ -362,7 +362,7 @@ def too_few(
     asked: Asked,
     period_s: float,
 ) -> list[Lack]:
-    """Returns the rates that too few runs prevent from being guaranteed, before
+    """Returns the rates that cannot be guaranteed with so few runs; called before
     learning.
     """
     found: list[Lack] = []

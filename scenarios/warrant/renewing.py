@@ -1,5 +1,5 @@
-"""Renews the certificate of a guard with further runs; the model is kept, and the
-thresholds are set anew.
+"""Renews the certificate of a guard with further runs: keeps the model, and sets new
+thresholds.
 
 Runs that the guard was learned from are left out, as are all other runs of their
 groups.

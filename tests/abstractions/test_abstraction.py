@@ -180,7 +180,7 @@ def test_states_are_named_by_their_bits_first_predicate_first() -> None:
     assert abstraction.bits("110") == 0b011
     assert abstraction.holding(0b101) == ("x > 1", "wet")
     assert abstraction.in_short(0b101) == "x > 1, wet"
-    assert abstraction.in_short(0) == "nothing holds"
+    assert abstraction.in_short(0) == "no predicate is true"
     for bits in range(8):
         assert abstraction.bits(abstraction.state_name(bits)) == bits
     for name in ("11", "1100", "1 0", "11²", "abc", ""):

@@ -195,7 +195,7 @@ class ExpressionParser(TermParser):
             try:
                 pattern(text)
             except InvalidExpression as error:
-                mend = f"{error.mend} (at {error.place})"
+                mend = f"in {error.place}, {error.mend}"
                 self._fail(error.problem, token, mend=mend)
         return Compare(operator.text, left, Text(text))  # type: ignore[arg-type]
 

@@ -98,7 +98,7 @@ def test_conditions_on_texts(text: str, value: Any, holds: bool) -> None:
         ("path in red", "write path in [a, b]"),
         ("path in [red", "expected , or ]"),
         ('(1 + 2) matches "a"', "name one signal, as in arg_path matches"),
-        (r'path matches "(a)\1"', "write the text out"),
+        (r'path matches "(a)\1"', "remove backreferences"),
         ("count[0, 60](failed) > 3", "write count[0, 60 s](condition) <= 3"),
         ("count[5, 60 s](failed) > 3", "write count[0, 60 s](condition) <= 3"),
         ("count[0, 60 s] failed > 3", "write count[0, 60 s](condition) <= 3"),

@@ -1,7 +1,7 @@
-"""What MkDocs makes of the code: the first page, and the reference of everything.
+"""Generates the first page and the reference of the website, as a hook of mkdocs.yml.
 
-A hook of mkdocs.yml. Commands come from click, files from the schemas that read them,
-Python's names from the packages' fronts.
+The reference of commands is generated from click, the reference of files from the
+schemas that read them, and the reference of Python from the packages' public names.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ FRONTS = (
 )
 FORMATS = (
     ("abstractions.readers.json_lines", "the first line of a trace"),
-    ("abstractions.abstraction", "predicates, and what is valid"),
+    ("abstractions.abstraction", "predicates, and constraints on their values"),
     ("abstractions.vocabularies.vocabulary", "the signals of a domain"),
     ("monitors.laws.lawbook", "laws by name"),
     ("monitors.chains.formats.own", "a learned model"),
-    ("monitors.guarding.policy", "what to do at which risk"),
-    ("monitors.rules.rule", "rules beside the risk"),
+    ("monitors.guarding.policy", "interventions, and the risk at which each begins"),
+    ("monitors.rules.rule", "rules that are evaluated in addition to the risk"),
     ("scenarios.schema", "a scenario"),
 )
-"""The modules with the schemas of files that people meet, and what they are."""
+"""The modules with the schemas of users' files, and what each file contains."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made."""
+    """Adds the generated pages to the website."""
     for name, made in (
         ("index.md", first_page()),
         ("reference/commands.md", "\n".join(commands())),
@@ -54,15 +54,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def first_page() -> str:
-    """The README, whose links lead elsewhere from here."""
+    """Returns the README, with links that are valid on the website."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"\]\(docs/", "](", text)
-    # What is no page of the site is named, and not linked to.
+    # A link to a file that is not a page of the website becomes plain text.
     return re.sub(r"\[([^\]]*)\]\([A-Z][A-Z.a-z]*\)", r"\1", text)
 
 
 def commands() -> Iterator[str]:
-    """Every command with its help."""
+    """Yields every command with its help."""
     yield "# Commands"
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
@@ -81,9 +81,10 @@ def _helped(command: click.Command, path: str, level: int) -> Iterator[str]:
 
 
 def formats() -> Iterator[str]:
-    """Every format with its keys."""
-    yield "# Files\n\nA file is YAML, or JSON, and says its format. An unknown key"
-    yield "is an error that names the near miss."
+    """Yields every file format with its keys."""
+    yield "# Files\n\nEvery file is YAML or JSON, and states its format in the key"
+    yield "`format`. Unknown keys are rejected; the error message suggests the most"
+    yield "similar key."
     for module, what in FORMATS:
         for schema in _schemas(f"forewarn.{module}"):
             (title,) = typing.get_args(schema.model_fields["format"].annotation)
@@ -101,10 +102,10 @@ def _schemas(module: str) -> Iterator[type[Strict]]:
 
 def _keys(schema: type[Strict], told: set[type[Strict]]) -> Iterator[str]:
     told.add(schema)
-    yield "| key | holds | |\n|---|---|---|"
+    yield "| key | value | |\n|---|---|---|"
     parts: list[type[Strict]] = []
     for name, field in schema.model_fields.items():
-        needed = "needed" if field.is_required() else ""
+        needed = "required" if field.is_required() else ""
         yield f"| `{field.alias or name}` | {_told(field.annotation)} | {needed} |"
         parts += [part for part in _parts(field.annotation) if part not in told]
     for part in dict.fromkeys(parts):
@@ -113,7 +114,7 @@ def _keys(schema: type[Strict], told: set[type[Strict]]) -> Iterator[str]:
 
 
 def _told(annotation: Any) -> str:
-    """What a key holds, in words."""
+    """Describes the type of a key's value."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _told(inside[0])
@@ -147,7 +148,7 @@ def _parts(annotation: Any) -> Iterator[type[Strict]]:
 
 
 def names() -> Iterator[str]:
-    """Every public name, by its docstring."""
+    """Yields the docstring of every public name."""
     yield "# Python"
     for front in FRONTS:
         yield f"\n## {front}\n"

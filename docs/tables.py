@@ -1,12 +1,12 @@
-"""Tables of measured figures on the pages, each rendered from a file of results.
+"""Renders the tables of measured figures on the pages from files of results.
 
     python docs/tables.py                       renders the tables of all pages
     python docs/tables.py NAME … -- COMMAND …   stores the tables that COMMAND prints
-    python docs/tables.py --rows NAME … -- …    stores their rows, and keeps the rows of
-                                                other scenarios
+    python docs/tables.py --rows NAME … -- …    stores only the rows that COMMAND prints,
+                                                and keeps the rows of other scenarios
 
-A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. Its results are
-in `docs/figures/NAME.json`, with the command that prints them and the date.
+A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. The results of the
+table are in `docs/figures/NAME.json`, with the command that prints them and the date.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class Results(TypedDict):
 
 
 def pages() -> Iterator[Path]:
-    """The pages that may show results."""
+    """Yields the pages that may contain tables of results."""
     yield ROOT / "README.md"
     yield from sorted((ROOT / "docs").rglob("*.md"))
 
 
 def results(name: str) -> Results:
-    """The results of that name."""
+    """Returns the stored results with this name."""
     content: Results = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
     return content
 
 
 def rendered(page: str) -> str:
-    """The page with every marked table rendered from its results."""
+    """Returns the page with every marked table rendered from its results."""
     return MARKED.sub(lambda m: m[1] + "".join(_lines(results(m[2]))) + m[3], page)
 
 
@@ -60,7 +60,10 @@ def _lines(found: Results) -> Iterator[str]:
 
 
 def printed(output: str) -> list[list[list[str]]]:
-    """The tables in a command's output, in Markdown or one in aligned columns."""
+    """Returns the tables in a command's output.
+
+    The output contains tables in Markdown, or a single table in aligned columns.
+    """
     lines = [line.strip() for line in output.splitlines()]
     if any(line.startswith("|") for line in lines):
         groups = groupby(lines, key=lambda line: line.startswith("|"))
@@ -76,8 +79,8 @@ def _cells(lines: Iterable[str]) -> list[list[str]]:
 
 
 def store(names: list[str], command: list[str], merge: bool = False) -> None:
-    """Runs the command, and stores the first tables that it prints, one for each
-    name.
+    """Runs the command, and stores the first table of its output under the first name,
+    the second table under the second name, and so on.
 
     If `merge` is true, rows of scenarios that the command does not measure are kept,
     and so is the stored command, which measures all scenarios.
@@ -105,7 +108,7 @@ def store(names: list[str], command: list[str], merge: bool = False) -> None:
 def merged(
     stored: list[list[str]], rows: list[list[str]], measured: set[str]
 ) -> list[list[str]]:
-    """The stored rows, with the rows of measured scenarios replaced by new ones."""
+    """Returns the stored rows, with the rows of measured scenarios replaced."""
     places = [i for i, row in enumerate(stored) if _scenario(row) in measured]
     at = places[0] if places else len(stored)
     kept = [row for row in stored[at:] if _scenario(row) not in measured]

@@ -2,11 +2,11 @@
 
     python docs/tables.py                       renders the tables of all pages
     python docs/tables.py NAME … -- COMMAND …   stores the tables that COMMAND prints
-    python docs/tables.py --rows NAME … -- …    stores only the rows that COMMAND prints,
-                                                and keeps the rows of other scenarios
+    python docs/tables.py --rows NAME … -- …    stores the rows that COMMAND prints, and
+                                                keeps the rows of other scenarios
 
-A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. The results of the
-table are in `docs/figures/NAME.json`, with the command that prints them and the date.
+A page marks a table with `<!-- figures: NAME -->` and `<!-- end -->`. The table's
+results are in `docs/figures/NAME.json`, with the date and the command that prints them.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])")
 _ARGUMENT = re.compile(r" +\*{0,2}(\w+): ")
+_BULLET = re.compile(r"^\s*(?:[- ]+|\d+\. )")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _COMMANDS = "cli"
 _DECORATORS = {"command", "group"}
@@ -48,11 +49,11 @@ def pages() -> Iterator[Told]:
     """Yields the sentences of the README and the pages, without code and tables."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         heading = path.stem
-        for block in re.split(r"\n\s*\n|\n(?=- |#|\|)", _without_code(path)):
+        for block in re.split(r"\n\s*\n|\n(?=- |\d+\. |#|\|)", _without_code(path)):
             if found := re.match(r"#+ (.*)", block):
                 heading = f"{path.stem}: {found[1]}"
             elif not block.lstrip().startswith(("|", "!")) and block[:4] != "    ":
-                for sentence in _sentences(block.lstrip(" -").replace("**", "")):
+                for sentence in _sentences(_BULLET.sub("", block).replace("**", "")):
                     yield heading, sentence
 
 

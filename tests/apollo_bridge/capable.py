@@ -22,7 +22,7 @@ def _seen() -> tuple[Source, Frame]:
 
 
 class Apollo(Way):
-    name, title = "apollo guard", "`forewarn apollo guard`, tested on the stand-in"
+    name, title = "apollo guard", "`forewarn apollo guard`, tested with the stand-in"
     needs, command = "libsumo", ("apollo", "guard")
     without: ClassVar[Mapping[str, str]] = {"`when: before`": BLIND, "lease": SIMULATED}
 

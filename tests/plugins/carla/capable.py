@@ -59,7 +59,7 @@ class Vehicle(Way):
 
 
 class BesideAnother(Vehicle):
-    name, title = "carla guard", "`forewarn carla guard`, beside a CARLA client"
+    name, title = "carla guard", "`forewarn carla guard`, next to a CARLA client"
     command = ("carla", "guard")
 
     def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:

@@ -274,7 +274,7 @@ class Abstraction:
         return tuple(dict.fromkeys(name for name in names if name not in own))
 
     def as_dict(self) -> dict[str, Any]:
-        """The abstraction as the content of a YAML file."""
+        """Returns the abstraction as the content of a YAML file."""
         predicates: list[Any] = []
         for (when, latch), several in itertools.groupby(
             self.predicates, lambda p: (repr(p.expression), p.latch)
@@ -299,7 +299,9 @@ class Abstraction:
         return content
 
     def fingerprint(self) -> str:
-        """The SHA-256 digest of everything that defines the meaning of the states."""
+        """Returns the SHA-256 digest of everything that defines the meaning of the
+        states.
+        """
         content = self.as_dict()
         del content["name"]
         nodes = (node for whole in self._expressions for node in whole.walk())
@@ -309,7 +311,7 @@ class Abstraction:
 
     @property
     def latches(self) -> list[Latch]:
-        """How each predicate is latched over the frames of a tick."""
+        """The latch of each predicate: how it combines the frames of a tick."""
         return [p.latch for p in self.predicates]
 
     @property
@@ -331,7 +333,7 @@ class Abstraction:
         return compile_states([p.expression for p in self.predicates])
 
     def reader(self) -> Reader:
-        """A new encoder for the frames of one run."""
+        """Returns a new encoder for the frames of one run."""
         return Reader(self.encode, self.past, self.scores)
 
     @cached_property
@@ -366,11 +368,11 @@ class Abstraction:
 
     @checked
     def state_name(self, bits: int) -> str:
-        """The name of a state: one character per predicate, in order."""
+        """Returns the name of a state: one character per predicate, in order."""
         return format(bits, f"0{len(self.predicates)}b")[::-1]
 
     def bits(self, name: str) -> int:
-        """The bits of the state with the given name."""
+        """Returns the bits of the state with the given name."""
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
             raise InvalidAbstraction(
                 f"{name!r:.80} is not the name of a state with "
@@ -380,8 +382,8 @@ class Abstraction:
         return int(name[::-1], 2)
 
     def holding(self, bits: int) -> tuple[str, ...]:
-        """The texts of the predicates that are true in a state; each score is given as
-        one band.
+        """Returns the texts of the predicates that are true in a state; each score is
+        given as one band.
         """
         found: list[str] = []
         for i, text in enumerate(self.texts):
@@ -431,8 +433,8 @@ class Abstraction:
         return found
 
     def listed(self) -> Iterator[str]:
-        """A readable line for each predicate; predicates on the same score share a
-        line.
+        """Yields a readable line for each predicate; predicates on the same score share
+        a line.
 
         Each line begins with the positions of its predicates in the name of a state.
         """
@@ -448,7 +450,7 @@ class Abstraction:
                 yield (
                     f"{i + 1} to {ladder.edges[-1] + 1}. {title}: how many of"
                     f" {len(ladder.edges)} band edges the hazard score reaches; the"
-                    f" score adds up {used}"
+                    f" score is computed from {used}"
                 )
 
     @cached_property
@@ -458,8 +460,8 @@ class Abstraction:
         return frozenset(word for ladder in ladders for word in ladder.words)
 
     def contributions(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The largest contributions to the scores at a frame, as texts in descending
-        order.
+        """Returns the largest contributions to the scores at a frame, as texts in
+        descending order.
 
         Args:
             values: The frame's signals and the values that a `Reader` computed from
@@ -482,8 +484,8 @@ class Abstraction:
         return tuple(term for node in nodes if (term := _term(node)) is not None)
 
     def in_short(self, bits: int) -> str:
-        """The most informative predicates that are true in a state, as text for a
-        warning.
+        """Returns the most informative predicates that are true in a state, as text for
+        a warning.
         """
         holds = self.holding(bits)
         more = ", …" if len(holds) > _MOST_WORDS else ""
@@ -510,8 +512,8 @@ class Abstraction:
         return self.validity.admits(bits)
 
     def valid_states(self, limit: int = 100_000) -> list[int]:
-        """All states that can occur; raises `TooLarge` if there are more
-        than `limit`.
+        """Returns all states that can occur; raises `TooLarge` if there are more than
+        `limit`.
         """
         return self.validity.states(limit)
 

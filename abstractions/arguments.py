@@ -67,7 +67,7 @@ _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def checked(call: Called) -> Called:
-    """Decorator that checks the arguments of each call of a public function.
+    """Decorates a public function, so that each call checks its arguments.
 
     Applied to a class, it checks the arguments of the constructor. A call raises
     `InvalidInput` if an argument does not match its annotation. The message names the
@@ -89,7 +89,7 @@ def _checking(call: Any, name: str, doc: str | None) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return call(*args, **kwargs)  # fails with Python's own message
+            return call(*args, **kwargs)  # raises Python's own error
         for argument, value in given.items():
             hint = hints().get(argument, Any)
             kind = signature.parameters[argument].kind
@@ -129,7 +129,7 @@ def _error(source: str, wrong: Misfit, hint: Any, mend: str) -> InvalidInput:
 
 
 def _misfit(value: object, hint: Any, place: str) -> Misfit | None:
-    """How a value differs from its annotation; None if it does not."""
+    """Returns how a value differs from its annotation; None if it does not."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin is Annotated:
         if wrong := _misfit(value, inside[0], place):
@@ -197,7 +197,7 @@ def _inside(
 
 
 def _words(hint: Any) -> str:
-    """The type in words, as in `a list of text`."""
+    """Returns the type in words, as in `a list of text`."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _words(inside[0])
@@ -233,7 +233,9 @@ def _with_an(name: str) -> str:
 
 
 def _mend(found: object, hint: Any) -> str:
-    """A hint on how to get a value of the expected type; empty if there is none."""
+    """Returns a hint on how to get a value of the expected type; empty if there is
+    none.
+    """
     kinds = [hint]
     for kind in kinds:
         kinds.extend(get_args(kind))
@@ -245,7 +247,7 @@ def _mend(found: object, hint: Any) -> str:
 
 
 def _described(doc: str, argument: str) -> str:
-    """The docstring's description of an argument, up to the first semicolon."""
+    """Returns the docstring's description of an argument, up to the first semicolon."""
     entry = rf"^ +\*{{0,2}}{argument}: (.*?)(?=[.;]\s|\.?\Z|\n\s*\n|\n +\w+: )"
     found = re.search(entry, doc, re.MULTILINE | re.DOTALL)
     return f"{argument}: {' '.join(found[1].split())}" if found else ""

@@ -93,7 +93,7 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
 def _wrong_type(
     numbers: Sequence[str], values: Mapping[str, Any], error: Exception
 ) -> SignalFault:
-    """The fault of a frame whose values cannot be compared.
+    """Returns the fault of a frame whose values cannot be compared.
 
     Args:
         numbers: The signals that must be numbers.
@@ -107,8 +107,8 @@ def _wrong_type(
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
-    """The sorted constants that a signal is compared with, and the result bits for each
-    interval between them.
+    """Returns the sorted constants that a signal is compared with, and the result bits
+    for each interval between them.
 
     Args:
         cuts: Each constant, with the result bits for values below it and for other
@@ -173,7 +173,7 @@ class ArrayEncoder:
         self._dtype = next(kind for bits, kind in fits if len(predicates) <= bits)
 
     def encode(self, columns: Columns, length: int) -> NDArray[np.int64]:
-        """The state of each of `length` frames."""
+        """Returns the state of each of `length` frames."""
         states = np.empty(length, np.int64)
         weights = [self._dtype(1 << i) for i in range(len(self._tests))]
         try:
@@ -208,7 +208,9 @@ class Score:
 
 
 def past_of(nodes: Sequence[Expression]) -> tuple[LookBack, ...]:
-    """All expressions over time in `nodes`, without duplicates, inner before outer."""
+    """Returns all expressions over time in `nodes`, without duplicates, inner before
+    outer.
+    """
     found = {
         repr(node): node
         for whole in nodes
@@ -243,7 +245,7 @@ class _While:
         self._kept.clear()
 
     def told(self, time_s: float, values: Mapping[str, Any], keep: bool) -> Any:
-        """The value of the expression at a frame.
+        """Returns the value of the expression at a frame.
 
         Args:
             values: The frame's signals and the values computed so far.
@@ -335,7 +337,9 @@ class ColumnReader:
         self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
 
     def told(self, columns: Columns, times: Floats) -> dict[str, NDArray[Any]]:
-        """The columns, plus one for each expression over time and each score."""
+        """Returns the columns, plus one for each expression over time and each
+        score.
+        """
         told = dict(columns)
         try:
             for node, operand in self._past:

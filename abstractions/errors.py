@@ -24,7 +24,8 @@ _SEPARATORS = frozenset("\u2028\u2029")
 
 
 def clean(text: str) -> str:
-    """The text without characters that could control a terminal or reorder a line.
+    """Returns the text without characters that could control a terminal or reorder a
+    line.
 
     Removes escape sequences, line separators, bidirectional control characters, and
     control characters other than newline and tab.
@@ -35,7 +36,7 @@ def clean(text: str) -> str:
 
 
 def harmless_cell(text: str) -> str:
-    """The text as a table cell; a quote is put before text that begins like a
+    """Returns the text as a table cell; a quote is put before text that begins like a
     formula.
     """
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
@@ -57,7 +58,7 @@ _LOOKED_AT = 1_000
 
 
 def _line(text: str) -> str:
-    """The text as one line, truncated if it is long."""
+    """Returns the text as one line, truncated if it is long."""
     if not text.isprintable():
         text = " ".join(clean(text).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
@@ -151,7 +152,7 @@ class Unreachable(ForewarnError):
 
 
 def said(error: BaseException) -> str:
-    """The message of an error, or a substitute if converting the error to text
+    """Returns the message of an error, or a substitute if converting the error to text
     fails.
     """
     if isinstance(error, ForewarnError):
@@ -170,7 +171,7 @@ def is_out_of_threads(error: BaseException) -> bool:
 
 
 def mend_of(error: BaseException, path: Path) -> str:
-    """The most likely fix if a file cannot be read; empty if unknown."""
+    """Returns the most likely fix if a file cannot be read; empty if unknown."""
     if isinstance(error, FileNotFoundError):
         if not path.parent.is_dir():
             return f"there is no folder {path.parent}"
@@ -197,7 +198,8 @@ OF_LOGS = (
 def near_miss(
     word: str, known: Iterable[str], shown: Mapping[str, str] | None = None
 ) -> str:
-    """A hint for `mend` that names the closest known word; empty if none is close.
+    """Returns a hint for `mend` that names the closest known word; empty if none is
+    close.
 
     Args:
         shown: The text to display for each known word; by default the word itself.
@@ -218,8 +220,8 @@ def _plain(word: str) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """A hint for `mend` that names the closest known word, or else the first known
-    words.
+    """Returns a hint for `mend` that names the closest known word, or else the first
+    known words.
     """
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -53,7 +53,7 @@ _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """The content of a file, decompressed if gzipped; rejects pickles and large
+    """Returns the content of a file, decompressed if gzipped; rejects pickles and large
     files.
     """
     try:
@@ -97,7 +97,7 @@ def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
-    """The text of a file encoded in UTF-8."""
+    """Returns the text of a file encoded in UTF-8."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
@@ -408,7 +408,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def _room(path: Path) -> int:
-    """The factor by which a large file may exceed the limits, if memory allows.
+    """Returns the factor by which a large file may exceed the limits, if memory allows.
 
     The factor is 1 for a small file, so that its decompressed content stays small.
     """
@@ -420,7 +420,7 @@ def _room(path: Path) -> int:
 
 
 def first_line(path: Path) -> str:
-    """The first line of a file that is not blank, or `{` if a line is too long.
+    """Returns the first line of a file that is not blank, or `{` if a line is too long.
 
     JSON without line breaks may exceed the limit; `{` is enough to detect the format.
     """

@@ -105,11 +105,13 @@ class Latcher:
         return told
 
     def peek(self, bits: int) -> int:
-        """The state of the current tick if a frame with this state completed it now."""
+        """Returns the state of the current tick if a frame with this state completed it
+        now.
+        """
         return self._told(self._tick, self._held(bits))
 
     def _told(self, tick: int, held: int) -> int:
-        """The state at a tick, with lags applied."""
+        """Returns the state at a tick, with lags applied."""
         told = held & self._now
         for ticks, mask, past in self._lagging:
             then = past[0][1] if past else held
@@ -147,7 +149,7 @@ def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:
 def tick_ends(
     times: NDArray[np.float64], period_s: float, starts: Starts = (0,)
 ) -> NDArray[np.int64]:
-    """The index of the frame that completes each tick.
+    """Returns the index of the frame that completes each tick.
 
     The first frame at or after the time of a tick completes the tick. Frames after the
     last completed tick do not belong to any tick. If frames are missing for more than a
@@ -183,7 +185,7 @@ def tick_ends(
 def _reached(
     times: NDArray[np.float64], period_s: float, starts: Starts
 ) -> NDArray[np.int64]:
-    """For each time, the number of the last tick that is due in the same run."""
+    """Returns for each time the number of the last tick that is due in the same run."""
     first = np.asarray(starts, np.int64)
     origin = np.repeat(times[first], np.diff(first, append=times.size))
     ticks = np.floor((times - origin) / period_s + _SLACK)
@@ -196,7 +198,7 @@ def latch(
     latches: Sequence[Latch],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The state of each tick, computed from the states of all frames."""
+    """Computes the state of each tick from the states of all frames."""
     if ends.size == 0:
         return np.empty(0, np.int64)
     held = states.astype(np.int64)
@@ -218,7 +220,7 @@ def look_back(
     lags_s: Sequence[float],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The states of ticks with lags applied, as `Latcher` returns them.
+    """Returns the states of ticks with lags applied, as `Latcher` returns them.
 
     Args:
         ticks: The states of the ticks, without lags.

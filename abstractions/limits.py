@@ -19,7 +19,9 @@ STORAGE_SECONDS = 20
 
 
 def available_memory() -> int:
-    """The number of bytes that this process can still allocate; 8 GiB if unknown."""
+    """Returns the number of bytes that this process can still allocate; 8 GiB if
+    unknown.
+    """
     found = [8 << 30]
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")

@@ -37,7 +37,7 @@ _PATIENCE = {"gs": "?retry_limit_seconds=15", "gcs": "?retry_limit_seconds=15"}
 """Query parameters that limit pyarrow's retries, which otherwise take 15 minutes."""
 
 _FRESH_S = 60.0
-"""How long the version of an object is cached."""
+"""The time in seconds for which the version of an object is cached."""
 
 _AHEAD = 1 << 20
 
@@ -86,9 +86,9 @@ class Address(PosixPath):
         raise InvalidInput(problem, source=str(self), mend="use a file on a disk")
 
     def input_file(self) -> pa.NativeFile:
-        """Random access to the object's bytes, for pyarrow."""
+        """Opens the object for random access by pyarrow."""
         if len(self.parts) < 3:
-            self.stat()  # a missing bucket is an error
+            self.stat()  # raises an error if the bucket is missing
         with self._asked() as (system, name):
             return _in_time(lambda: system.open_input_file(name))
 
@@ -134,7 +134,9 @@ class Address(PosixPath):
         return self.exists() and stat.S_ISREG(self.stat().st_mode)
 
     def listed(self) -> list[tuple[Address, bool]]:
-        """The direct children of the prefix, each with whether it is an object."""
+        """Returns the direct children of the prefix, each with whether it is an
+        object.
+        """
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):
@@ -188,7 +190,7 @@ class Address(PosixPath):
 
 
 left_running: list[str] = []
-"""Libraries with threads that cannot be stopped and that crash if Python exits first.
+"""Libraries whose threads cannot be stopped, and crash if Python exits before them.
 
 If there are any, the command line exits without the interpreter's clean-up.
 """
@@ -260,7 +262,9 @@ class _Told(io.RawIOBase):
 
 @lru_cache
 def _system(scheme: str, authority: str) -> tuple[Any, str]:
-    """The pyarrow file system of a storage URL, and the prefix of names in it."""
+    """Returns the pyarrow file system of a storage URL, and the prefix of names in
+    it.
+    """
     try:
         import pyarrow as pa
         from pyarrow import fs
@@ -288,7 +292,7 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def storage_said(error: BaseException) -> str:
-    """A short form of an error from the storage; empty for other errors."""
+    """Returns a short form of an error from the storage; empty for other errors."""
     found = _SAID.search(str(error))
     if found is None:
         return ""
@@ -298,8 +302,8 @@ def storage_said(error: BaseException) -> str:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files in a folder, sorted by name, without hidden files; empty if the folder
-    does not exist.
+    """Returns the files in a folder, sorted by name, without hidden files; empty if the
+    folder does not exist.
     """
     if isinstance(folder, Address):
         found: list[Path] = [each for each, is_object in folder.listed() if is_object]
@@ -321,14 +325,14 @@ def settle(file: Path, path: Path) -> None:
 
 
 def _new_mode() -> int:
-    """The mode of a new file, according to the umask."""
+    """Returns the mode of a new file, according to the umask."""
     mask = os.umask(0o077)  # the umask can be read only by setting it
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def version(path: Path) -> tuple[int, int]:
-    """The size and modification time of a file, to detect changes."""
+    """Returns the size and modification time of a file, to detect changes."""
     if isinstance(path, Address):
         return _version(path, int(time.monotonic() / _FRESH_S))
     facts = path.stat()
@@ -342,7 +346,7 @@ def _version(path: Address, now: int) -> tuple[int, int]:
 
 
 def opened(path: Path) -> Any:
-    """The input for pyarrow's readers: the path of a file, or a stream for an
+    """Returns the input for pyarrow's readers: the path of a file, or a stream for an
     object.
     """
     if not isinstance(path, Address):
@@ -353,7 +357,7 @@ def opened(path: Path) -> Any:
 
 
 def mapped(path: Path) -> pa.NativeFile:
-    """A memory-mapped file, or a stream for an object in storage."""
+    """Returns a memory-mapped file, or a stream for an object in storage."""
     import pyarrow as pa
 
     return opened(path) if isinstance(path, Address) else pa.memory_map(str(path))

@@ -103,7 +103,7 @@ def validated(
 
 
 def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[str]:
-    """The other keys that are missing in the same place, if a key is missing."""
+    """Yields the other keys that are missing in the same place, if a key is missing."""
     for each in failure.errors() if first["type"] == "missing" else ():
         beside = each["loc"] != first["loc"] and each["loc"][:-1] == first["loc"][:-1]
         if each["type"] == "missing" and beside:
@@ -111,7 +111,9 @@ def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[s
 
 
 def _keys_in(path: tuple[int | str, ...]) -> Iterator[str]:
-    """The keys of a path in a file, without the types that pydantic adds for unions."""
+    """Yields the keys of a path in a file, without the types that pydantic adds for
+    unions.
+    """
     return (str(part) for part in path if "[" not in str(part))
 
 
@@ -176,7 +178,7 @@ _KINDS = {
 
 
 def _said(details: ErrorDetails) -> str:
-    """The message of an error, with the value that was found."""
+    """Returns the message of an error, with the value that was found."""
     given = details["input"]
     if isinstance(given, dict):
         found = "a mapping"
@@ -194,7 +196,7 @@ def _said(details: ErrorDetails) -> str:
 
 
 def _written(kind: str, details: ErrorDetails) -> str:
-    """A hint on how to write the expected value; empty if there is none."""
+    """Returns a hint on how to write the expected value; empty if there is none."""
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
         return f"write [{given!r:.60}]"
@@ -217,7 +219,7 @@ def _written(kind: str, details: ErrorDetails) -> str:
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
-    """The first allowed value of a literal field at `path`; empty if it is no
+    """Returns the first allowed value of a literal field at `path`; empty if it is no
     literal.
     """
     field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
@@ -227,7 +229,7 @@ def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that the schema allows at `path`."""
+    """Returns the keys that the schema allows at `path`."""
     here: Any = model
     for part in path:
         if _is_model(here):

@@ -90,11 +90,11 @@ class Trace:
         return len(self.frames)
 
     def times(self) -> NDArray[np.float64]:
-        """The times of the frames, in s."""
+        """Returns the times of the frames, in s."""
         return np.array([frame.time_s for frame in self.frames], dtype=np.float64)
 
     def columns(self, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-        """The signals as arrays with one value per frame.
+        """Returns the signals as arrays with one value per frame.
 
         Arrays of numbers are float64, with NaN for none. Arrays of Booleans are bool,
         or object if there are None values. Arrays of names are object.
@@ -283,7 +283,7 @@ def plain_values(key: str) -> Callable[[object], Value]:
 def header_keys(
     header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a header in a file."""
+    """Returns the JSON object of a header in a file."""
     named = header.vocabulary
     if vocabulary is None and named is not None and Path(named).suffix in YAML:
         vocabulary = load_vocabulary(named)

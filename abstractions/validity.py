@@ -99,12 +99,12 @@ class Validity:
         )
 
     def count(self) -> int:
-        """The number of valid states."""
+        """Returns the number of valid states."""
         return math.prod(len(group.patterns) for group in self.groups)
 
     def states(self, limit: int) -> list[int]:
-        """All valid states in ascending order; raises `TooLarge` if there are more than
-        `limit`.
+        """Returns all valid states in ascending order; raises `TooLarge` if there are
+        more than `limit`.
         """
         if (size := self.count()) > limit:
             raise TooLarge(

@@ -52,7 +52,7 @@ class NamedPlugin(Strict):
 
 
 class End(Strict):
-    """When an episode ends, unless its world ends it earlier."""
+    """The conditions that end an episode, unless its world ends it earlier."""
 
     max_time_s: float = Field(gt=0, le=86_400)
     on_violation: Literal["continue", "stop"] = "continue"

@@ -36,8 +36,8 @@ def first_fault(
     vocabulary: Vocabulary | None,
     distinct: Mapping[str, Iterable[Value]] | None = None,
 ) -> tuple[int, SignalFault] | None:
-    """The index of the first frame with an invalid value, and the error; None if all
-    values are valid.
+    """Returns the index of the first frame with an invalid value, and the error; None
+    if all values are valid.
 
     Args:
         columns: The signals, as returned by `Trace.columns`.
@@ -62,8 +62,8 @@ def first_fault(
 def _suspects(
     name: str, column: NDArray[Any], vocabulary: Vocabulary | None
 ) -> Iterable[int]:
-    """The indices of the frames to check, in ascending order; all other values are
-    valid.
+    """Returns the indices of the frames to check, in ascending order; all other values
+    are valid.
     """
     if column.dtype.kind == "f":
         bad = np.isinf(column)
@@ -105,7 +105,7 @@ def _fault(check: _Check, value: object) -> SignalFault | None:
 def frames_of(
     rows: pa.Table, kinds: Mapping[str, Kind], source: str
 ) -> Iterator[tuple[Frame, Note | None]]:
-    """Yields the frames in rows of a dataset, with their notes, without any checks.
+    """Yields the frames and notes in rows of a dataset, without any checks.
 
     Args:
         rows: Rows of one run, with only the columns that this run has.
@@ -216,8 +216,8 @@ class Arrays:
     def problem(
         self, starts: NDArray[np.int64], vocabulary: Vocabulary | None
     ) -> tuple[int, str] | None:
-        """The index of the first row with an error, and the error; None if there is
-        none.
+        """Returns the index of the first row with an error, and the error; None if
+        there is none.
 
         Args:
             starts: The index of the first row of each run.
@@ -252,7 +252,9 @@ class Arrays:
 
 
 def words_of(column: pa.ChunkedArray) -> list[str | None]:
-    """The distinct words of a dictionary column, including None if it occurs."""
+    """Returns the distinct words of a dictionary column, including None if it
+    occurs.
+    """
     words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
     return [*words, None] if column.null_count else [*words]
 
@@ -285,7 +287,7 @@ def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[A
 
 
 def unfolded_bytes(column: pa.ChunkedArray) -> int:
-    """The size of a column in bytes after its dictionary is expanded."""
+    """Returns the size of a column in bytes after its dictionary is expanded."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

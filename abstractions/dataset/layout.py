@@ -63,7 +63,7 @@ Kind = Literal["nothing", "truth", "whole", "number", "word", "json"]
 
 
 def parquet() -> Any:
-    """The module `pyarrow.parquet`; raises `MissingDependency` if it is not
+    """Returns the module `pyarrow.parquet`; raises `MissingDependency` if it is not
     installed.
     """
     try:
@@ -81,26 +81,30 @@ def is_installed() -> bool:
 
 
 def column_of(signal: str) -> str:
-    """The name of a signal's column: the signal's name, prefixed if that name is
-    reserved.
+    """Returns the name of a signal's column: the signal's name, prefixed if that name
+    is reserved.
     """
     taken = signal in _OWN or signal.startswith((_SIGNAL, _KNOWN))
     return _SIGNAL + signal if taken else signal
 
 
 def known_of(signal: str) -> str:
-    """The name of the column that marks the frames that contain a signal."""
+    """Returns the name of the column that marks the frames that contain a signal."""
     return _KNOWN + signal
 
 
 def known_signal(column: str) -> str | None:
-    """The signal that a `known.SIGNAL` column is about; None for other columns."""
+    """Returns the signal that a `known.SIGNAL` column is about; None for other
+    columns.
+    """
     known = column.startswith(_KNOWN)
     return column.removeprefix(_KNOWN) if known else None
 
 
 def signal_of(column: str) -> str | None:
-    """The signal stored in a column; None for columns that do not store a signal."""
+    """Returns the signal stored in a column; None for columns that do not store a
+    signal.
+    """
     if column in _OWN or column.startswith(_KNOWN):
         return None
     return column.removeprefix(_SIGNAL)
@@ -108,7 +112,7 @@ def signal_of(column: str) -> str | None:
 
 @cache
 def type_of(kind: Kind) -> pa.DataType:
-    """The Arrow type in which a kind is stored."""
+    """Returns the Arrow type in which a kind is stored."""
     import pyarrow as pa
 
     return {
@@ -157,7 +161,7 @@ def _bits(truth: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def values_of(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The inverse of `array_of`: values and a mask of nulls; masked values are
+    """Returns the inverse of `array_of`: values and a mask of nulls; masked values are
     arbitrary.
     """
     import pyarrow as pa
@@ -185,7 +189,9 @@ def _truth(buffer: pa.Buffer, begin: int, count: int) -> NDArray[np.bool_]:
 
 @cache
 def kind_of(stored: pa.DataType) -> Kind:
-    """The kind that an Arrow type stores; raises `InvalidTrace` if there is none."""
+    """Returns the kind that an Arrow type stores; raises `InvalidTrace` if there is
+    none.
+    """
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -206,7 +212,9 @@ _TYPES: dict[str, Kind] = {"number": "number", "bool": "truth", "enum": "word"}
 
 
 def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
-    """The kind of a signal; None if the vocabulary does not declare the signal."""
+    """Returns the kind of a signal; None if the vocabulary does not declare the
+    signal.
+    """
     if vocabulary is None or not vocabulary.knows(signal):
         return None
     declared = vocabulary.signals.get(signal)
@@ -214,7 +222,7 @@ def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
 
 
 def common_kind(kinds: Iterable[Kind]) -> Kind:
-    """The most specific kind that can store values of all given kinds."""
+    """Returns the most specific kind that can store values of all given kinds."""
     found = set(kinds) - {"nothing"}
     if not found:
         return "nothing"
@@ -292,7 +300,7 @@ class PartFacts:
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
 
     def dumped(self) -> bytes:
-        """The metadata as JSON, for storage in a file."""
+        """Returns the metadata as JSON, for storage in a file."""
         headers: dict[str, int] = {}
         numbers = []
         for run in self.runs:
@@ -324,7 +332,7 @@ class PartFacts:
         return _digest_of(content)
 
     def vocabulary(self, name: str | None, path: Path) -> Vocabulary | None:
-        """The vocabulary with this name, as stored in the file at `path`."""
+        """Returns the vocabulary with this name, as stored in the file at `path`."""
         if name is None:
             return None
         content = self.vocabularies.get(name)

@@ -19,7 +19,7 @@ _STRUCT, _STOP = 12, 0
 
 
 def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> int:
-    """The total decompressed size of columns in a row group, in bytes.
+    """Returns the total decompressed size of columns in a row group, in bytes.
 
     Args:
         file: The open file.
@@ -56,7 +56,9 @@ class _Header:
         self._data, self.at = data, 0
 
     def sizes(self) -> tuple[int, int]:
-        """The uncompressed and compressed sizes of the page (fields 2 and 3)."""
+        """Returns the uncompressed and compressed sizes of the page (fields 2 and
+        3).
+        """
         fields = self._struct(0)
         unpacked, packed = fields.get(2, -1), fields.get(3, -1)
         if unpacked < 0 or packed < 0:

@@ -145,11 +145,11 @@ class Part:
         return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
 
     def run(self, name: str) -> RunFacts:
-        """The metadata of one run in the file."""
+        """Returns the metadata of one run in the file."""
         return self.facts.runs[self._number[name]]
 
     def vocabulary(self, name: str | None) -> Vocabulary | None:
-        """The vocabulary with this name, as stored in this file."""
+        """Returns the vocabulary with this name, as stored in this file."""
         return self.facts.vocabulary(name, self.path)
 
     # -- columns ------------------------------------------------------------------
@@ -236,8 +236,8 @@ class Part:
     def _arrays(
         self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
     ) -> Arrays:
-        """The signals in a row group; the last result is cached for other runs in the
-        group.
+        """Returns the signals in a row group; the last result is cached for other runs
+        in the group.
         """
         key = number, signals
         last = self._last
@@ -292,8 +292,8 @@ class Part:
         return table
 
     def _unpacked(self, number: int, columns: Sequence[str]) -> int:
-        """The decompressed size of columns in a row group, computed from
-        their pages.
+        """Returns the decompressed size of columns in a row group, computed from their
+        pages.
         """
         with mapped(self.path) as raw:
             return unpacked_bytes(raw, self._file.metadata, number, list(columns))
@@ -336,15 +336,15 @@ class Part:
         return own or rows.column(column).null_count < len(rows)
 
     def run_table(self, name: str) -> RunTable:
-        """A run as it was written, for copying."""
+        """Returns a run as it was written, for copying."""
         facts = self.run(name)
         chunks = tuple(self._own_words(rows) for rows in self._tables(name))
         spoken = self.vocabulary(facts.header.vocabulary)
         return RunTable(name, facts.header, chunks, facts.digest, spoken)
 
     def _own_words(self, rows: pa.Table) -> pa.Table:
-        """The rows with new dictionaries, which contain only the words that occur, in
-        order of occurrence.
+        """Returns the rows with new dictionaries, which contain only the words that
+        occur, in order of occurrence.
         """
         import pyarrow as pa
 

@@ -123,7 +123,9 @@ def run_table(
 
 
 def _spoken(header: TraceHeader) -> Vocabulary | None:
-    """The vocabulary that a header refers to, by name or by path; None if unknown."""
+    """Returns the vocabulary that a header refers to, by name or by path; None if
+    unknown.
+    """
     named = header.vocabulary
     if named is None or (named not in SHIPPED and Path(named).suffix not in YAML):
         return None
@@ -228,7 +230,7 @@ def _kind(
     types: Set[type],
     vocabulary: Vocabulary | None,
 ) -> Kind:
-    """The kind that stores all of these values without loss."""
+    """Returns the kind that stores all of these values without loss."""
     declared = declared_kind(vocabulary, signal)
     types = types - {NoneType}
     if not types:

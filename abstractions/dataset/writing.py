@@ -95,7 +95,7 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
 
 
 def _repeating(rows: pa.Table) -> list[str]:
-    """The columns to dictionary-encode, because their values repeat often."""
+    """Returns the columns to dictionary-encode, because their values repeat often."""
     import pyarrow.compute as pc
 
     def repeats(name: str) -> bool:
@@ -110,8 +110,8 @@ def _repeating(rows: pa.Table) -> list[str]:
 
 
 def _schema(runs: Sequence[RunTable]) -> pa.Schema:
-    """The union of the runs' columns, each with a type that fits the values of all
-    runs.
+    """Returns the union of the runs' columns, each with a type that fits the values of
+    all runs.
     """
     import pyarrow as pa
 
@@ -237,14 +237,16 @@ def pend(folder: Path, run: RunTable) -> None:
 
 
 def pending(folder: Path) -> int:
-    """The number of runs that are not yet joined into a part; readers ignore them."""
+    """Returns the number of runs that are not yet joined into a part; readers ignore
+    them.
+    """
     if not folder.is_dir():
         return 0
     return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
 
 
 def group_of(seed: int) -> int:
-    """The number of the part that the run with this seed belongs to."""
+    """Returns the number of the part that the run with this seed belongs to."""
     return seed // TOGETHER
 
 
@@ -285,7 +287,9 @@ def join(folder: Path, stem: str, group: int) -> None:
 
 
 def _seeds(folder: Path, stem: str) -> list[tuple[int, Path]]:
-    """The files with runs of a campaign, each with the seed of its first run."""
+    """Returns the files with runs of a campaign, each with the seed of its first
+    run.
+    """
     found = folder.glob(f"{glob.escape(stem)}-*")
     return [
         (_seed(path.name, stem), path)

@@ -66,7 +66,7 @@ def _is_simple(node: Compare) -> bool:
 def leaves(
     expressions: Iterable[Expression], vocabulary: Vocabulary | None = None
 ) -> dict[str, Leaf]:
-    """The signals and independent comparisons in the expressions, with their
+    """Returns the signals and independent comparisons in the expressions, with their
     samples.
     """
     bounds: dict[str, set[float]] = {}
@@ -141,13 +141,13 @@ def _with_free(node: Expression) -> Expression:
 
 
 def read_by(node: Expression) -> frozenset[str]:
-    """The keys of the leaves that the expression reads."""
+    """Returns the keys of the leaves that the expression reads."""
     return frozenset(leaves([node]))
 
 
 def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[int]:
-    """All possible combinations of truth values, as masks: bit i is the truth of
-    `nodes[i]`.
+    """Returns all possible combinations of truth values, as masks: bit i is the truth
+    of `nodes[i]`.
 
     Args:
         known: The leaves of these expressions; other leaves are ignored.
@@ -174,8 +174,8 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
 
 def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
-    """The truth values for all combinations of samples, with one axis per leaf; the
-    axis has length 1 if the expression does not read the leaf.
+    """Returns the truth values for all combinations of samples, with one axis per leaf;
+    the axis has length 1 if the expression does not read the leaf.
     """
     match node:
         case Not(operand=operand):
@@ -198,8 +198,8 @@ def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
 
 
 def components(reads: Sequence[frozenset[str]]) -> list[list[int]]:
-    """The connected components of expressions that share signals, as lists of indices,
-    ordered by their first member.
+    """Returns the connected components of expressions that share signals, as lists of
+    indices, ordered by their first member.
     """
     groups: list[tuple[set[str], list[int]]] = []
     for i, keys in enumerate(reads):

@@ -56,7 +56,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}
 
 
 def constant_in(node: Expression, other: Expression) -> float | None:
-    """The value of a constant in the unit of `other`; None if `node` is not a
+    """Returns the value of a constant in the unit of `other`; None if `node` is not a
     constant.
     """
     if not isinstance(node, Number):
@@ -65,12 +65,14 @@ def constant_in(node: Expression, other: Expression) -> float | None:
 
 
 def converted(number: Number, target: Unit | None) -> float:
-    """The number in the unit `target`, computed exactly and then rounded once."""
+    """Returns the number in the unit `target`, computed exactly and then rounded
+    once.
+    """
     return float(Fraction(repr(number.value)) * ratio(unit_of(number), target))
 
 
 def ratio(from_unit: Unit | None, to_unit: Unit | None) -> Fraction:
-    """The factor that converts a number from `from_unit` to `to_unit`."""
+    """Returns the factor that converts a number from `from_unit` to `to_unit`."""
     if from_unit is None or to_unit is None:
         return Fraction(1)
     return from_unit.factor / to_unit.factor
@@ -85,8 +87,8 @@ def finite(value: float, name: str) -> float:
 
 
 def truth(value: object, name: str) -> bool:
-    """The value of a Boolean signal: None is false, and a number is true if it is not
-    0.
+    """Returns the value of a Boolean signal: None is false, and a number is true if it
+    is not 0.
     """
     if value is None:
         return False
@@ -98,7 +100,7 @@ def truth(value: object, name: str) -> bool:
 
 
 def compile_test(node: Expression) -> Test:
-    """A closure that returns whether the expression holds in a frame."""
+    """Compiles an expression to a closure that tests whether it is true in a frame."""
     match node:
         case Constant(value=value):
             return lambda values: value
@@ -215,7 +217,9 @@ def _cut(cut: Cut) -> Test:
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
-    """A closure that returns the number in the unit `target`, or None if it is none."""
+    """Compiles an expression to a closure that returns a number in the unit `target`,
+    or None if the result is none.
+    """
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():
@@ -270,7 +274,7 @@ def _curve(node: Curve, target: Unit | None) -> Quantity:
 
 
 def bounds_of(node: Curve) -> list[float]:
-    """The bounds of a curve's steps, in the unit of the operand."""
+    """Returns the bounds of a curve's steps, in the unit of the operand."""
     own = unit_of(node.operand) or PLAIN
     return [converted(bound, own) for bound in node.bounds]
 

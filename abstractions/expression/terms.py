@@ -431,7 +431,7 @@ class TermParser(Cursor, ABC):
         return Name(token.text, declared.unit or "")
 
     def _has(self, known: Iterable[str]) -> str:
-        """A hint for `mend` that lists the first known names."""
+        """Returns a hint for `mend` that lists the first known names."""
         some = list(itertools.islice(known, 7))
         more = ", …" if len(some) > 6 else ""
         return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"

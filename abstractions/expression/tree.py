@@ -51,7 +51,9 @@ class Expression:
 
 
 def within(node: Expression, level: int) -> str:
-    """The text of `node` as an operand, in parentheses if its precedence is lower."""
+    """Returns the text of `node` as an operand, in parentheses if its precedence is
+    lower.
+    """
     return f"({node!r})" if node.level < level else repr(node)
 
 
@@ -284,7 +286,7 @@ class Implies(Expression):
 
 
 def signals_of(expression: Expression) -> tuple[str, ...]:
-    """The names of the signals in the expression, in order of appearance."""
+    """Returns the names of the signals in the expression, in order of appearance."""
     found: dict[str, None] = {}
     for node in expression.walk():
         if isinstance(node, Name):
@@ -306,7 +308,7 @@ def atoms(node: Expression) -> Iterator[Expression]:
 
 
 def unit_of(node: Expression) -> Unit | None:
-    """The unit of a number; None if it adopts the unit of the other operand."""
+    """Returns the unit of a number; None if it adopts the unit of the other operand."""
     match node:
         case Number(unit=name):
             return named_unit(name) if name else None
@@ -343,7 +345,8 @@ def summands(node: Expression) -> Iterator[Expression]:
 
 
 def common_unit(node: Expression) -> Unit | None:
-    """The unit to which the operands of a comparison, sum or call are converted.
+    """Returns the unit to which the operands of a comparison, sum or call are
+    converted.
 
     Raises:
         InvalidExpression: The units of the operands have different dimensions.

@@ -58,19 +58,23 @@ _FOLDS = {"min": np.minimum, "max": np.maximum}
 
 
 def evaluate(node: Expression, columns: Columns) -> Booleans:
-    """A mask of the rows in which the expression holds; raises KeyError if a column is
-    missing.
+    """Returns a mask of the rows in which the expression is true; raises KeyError if a
+    column is missing.
     """
     return compile_columns(node)(columns)
 
 
 def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
-    """The values of a numeric expression in the unit `target`, with NaN for none."""
+    """Returns the values of a numeric expression in the unit `target`, with NaN for
+    none.
+    """
     return compile_numbers(node, target)(columns)
 
 
 def compile_columns(node: Expression) -> Test:
-    """A closure that returns a mask of the rows in which the expression holds."""
+    """Compiles an expression to a closure that returns a mask of the rows in which it
+    is true.
+    """
     match node:
         case Constant(value=value):
             held = np.asarray(value)
@@ -177,7 +181,9 @@ def _bounded(compare: Callable[..., Any], name: str, at: float, differs: bool) -
 
 
 def compile_numbers(node: Expression, target: Unit | None) -> Numbers:
-    """A closure that returns the numbers in the unit `target`, with NaN for none."""
+    """Compiles an expression to a closure that returns numbers in the unit `target`,
+    with NaN for none.
+    """
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():

@@ -194,7 +194,7 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _kind(value: Any) -> str | None:
-    """The log format that a JSON value belongs to; None if unknown."""
+    """Returns the log format that a JSON value belongs to; None if unknown."""
     if isinstance(value, list):
         return "messages" if value and all(map(_is_message, value)) else None
     if not isinstance(value, dict):
@@ -241,7 +241,7 @@ def _reports_error(result: Any) -> bool:
 
 
 def arguments_of(value: Any) -> dict[str, Any]:
-    """The arguments of a call, from a JSON object or its text."""
+    """Returns the arguments of a call, from a JSON object or its text."""
     if isinstance(value, str):
         try:
             value = parse_json(value or "{}", "arguments")
@@ -255,7 +255,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
 
 
 def _facts(value: Mapping[str, Any]) -> dict[str, str]:
-    """The simple values of an object and of its `metadata`, as strings."""
+    """Returns the simple values of an object and of its `metadata`, as strings."""
     found: dict[str, str] = {}
     for part in (value, value.get("metadata")):
         if isinstance(part, dict):
@@ -349,7 +349,7 @@ def _text(content: Any) -> Any:
 
 
 def _spans(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The spans in one exported value, in a uniform format."""
+    """Returns the spans in one exported value, in a uniform format."""
     found: list[dict[str, Any]] = []
     if "attributes" in value:
         context = value.get("context")

@@ -34,7 +34,7 @@ from forewarn.abstractions.files import (
 )
 
 Telling = tuple[int, str, Any]
-"""The time at which a message was written in ns, the topic, and the message."""
+"""The time in ns at which a message was written, its topic, and the message."""
 
 MAX_CHUNK = 64 * 1024**2
 """The maximum size of a decompressed chunk of an MCAP file, in bytes."""
@@ -55,7 +55,7 @@ def messages(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 
 def _json(path: Path, topics: set[str]) -> list[Telling] | None:
-    """The JSON messages of an MCAP file; None if the messages are not JSON."""
+    """Returns the JSON messages of an MCAP file; None if the messages are not JSON."""
     from mcap.records import Channel, Message
 
     channels: dict[int, Any] = {}
@@ -290,7 +290,9 @@ def _table(path: Path) -> Iterator[Row]:
 
 
 def _words(column: Any) -> list[Any]:
-    """The values of a column; equal dictionary values share one Python object."""
+    """Returns the values of a column; equal dictionary values share one Python
+    object.
+    """
     words = getattr(column, "dictionary", None)
     if words is None:
         found: list[Any] = column.to_pylist()
@@ -324,7 +326,7 @@ def _told(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
 
 
 def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
-    """A field of a message, which is a dictionary or an object.
+    """Returns a field of a message, which is a dictionary or an object.
 
     Args:
         parts: The names of the nested fields, outermost first.

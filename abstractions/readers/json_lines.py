@@ -307,7 +307,7 @@ def _kept(
                 raise _Odd
             if type(data.get("interventions", [])) is not list:
                 raise _Odd
-        # A duplicate key, or a colon in a text, gives more colons than keys.
+        # If there are more colons than keys, a key is duplicated or a text has a colon.
         if line.count(b":") != keys and line.count(b'":') != keys:
             raise _Odd
         try:
@@ -377,7 +377,7 @@ def _check_names(
 
 
 def _keys(value: Any) -> int:
-    """The number of keys in a value, at any depth."""
+    """Returns the number of keys in a value, at any depth."""
     if type(value) is dict:
         return len(value) + sum(map(_keys, value.values()))
     if type(value) is list:
@@ -386,7 +386,7 @@ def _keys(value: Any) -> int:
 
 
 def _times(moments: Sequence[tuple[int, float]]) -> np.ndarray[Any, np.dtype[Any]]:
-    """The times as an array; raises `_Odd` if a time or a sequence number is
+    """Returns the times as an array; raises `_Odd` if a time or a sequence number is
     invalid.
     """
     sequence, times_s = zip(*moments, strict=True)

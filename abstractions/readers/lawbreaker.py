@@ -118,7 +118,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
 
 
 def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The signals that are constant in the whole recording."""
+    """Returns the signals that are constant in the whole recording."""
     row = {
         k: data["weather"][k] for k in ("rain", "fog", "snow") if k in data["weather"]
     }
@@ -126,7 +126,7 @@ def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(step: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of one step, under our names or aliases of LawBreaker's vocabulary."""
+    """Returns the values of one step, under our names or LawBreaker's aliases."""
     ego, chassis, truth = step["ego"], step["ego"]["Chasis"], step["truth"]
     row: dict[str, Any] = {name: ego[name] for name in _FROM_EGO}
     row |= {name: chassis[name] for name in _FROM_CHASSIS}
@@ -178,7 +178,7 @@ def _other(
 
 
 def _acceleration(step: Mapping[str, Any]) -> float:
-    """The acceleration along the heading in m/s², without gravity."""
+    """Returns the acceleration along the heading in m/s², without gravity."""
     pose = step["ego"]["pose"]
     vector, heading = pose["linearAcceleration"], pose["heading"]
     return float(vector["x"] * math.cos(heading) + vector["y"] * math.sin(heading))

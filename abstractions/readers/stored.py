@@ -117,7 +117,7 @@ class Batch:
 
     @classmethod
     def of(cls, run: Stored, kept: Kept) -> Batch:
-        """A batch with a single run."""
+        """Returns a batch with a single run."""
         starts = np.zeros(1, np.int64)
         return cls(
             (run,), (kept.header,), starts, kept.times_s, kept.signals, kept.vocabulary
@@ -202,7 +202,7 @@ def _kept(
 
 
 def files_in(path: Path) -> list[Path]:
-    """The file itself, or the files in a folder, sorted by name.
+    """Returns the file itself, or the files in a folder, sorted by name.
 
     Skips YAML files, which are vocabularies, scenarios or policies.
     """
@@ -219,8 +219,8 @@ def files_in(path: Path) -> list[Path]:
 
 
 def stored_runs(paths: Iterable[Path]) -> list[Stored]:
-    """The runs in these files; a run that is in two parts of a dataset is listed
-    once.
+    """Returns the runs in these files; a run that is in two parts of a dataset is
+    listed once.
     """
     found: dict[tuple[Path, str], Stored] = {}
     for path in paths:
@@ -252,7 +252,7 @@ def read_traces(
 
 ROWS = 1 << 20
 RUNS = 4096
-"""The number of frames, and of runs, at which a part of a dataset is full."""
+"""A part of a dataset is full once it has this many frames or this many runs."""
 
 _ENDINGS = (".gz", ".jsonl", ".json", ".csv")
 
@@ -294,8 +294,8 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
 
 
 def name_of(run: Stored) -> str:
-    """The name of a run in a dataset: its own name, or the name of its file without
-    suffixes.
+    """Returns the name of a run in a dataset: its own name, or the name of its file
+    without suffixes.
     """
     name = run.name
     if not run.run:

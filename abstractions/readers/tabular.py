@@ -120,8 +120,8 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
 
 
 def _matching(names: list[str]) -> Vocabulary | None:
-    """The built-in vocabulary that contains more than half of the names; None if none
-    does.
+    """Returns the built-in vocabulary that contains more than half of the names; None
+    if none does.
     """
     signals = [name for name in names if name not in _ORDER]
     for shipped in SHIPPED:

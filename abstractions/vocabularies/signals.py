@@ -21,7 +21,9 @@ class Unit:
     powers: tuple[tuple[str, int], ...] = ()
 
     def times(self, other: Unit, sign: int = 1) -> Unit:
-        """The product of this unit and `other`, or the quotient if `sign` is -1."""
+        """Returns the product of this unit and `other`, or the quotient if `sign` is
+        -1.
+        """
         powers = dict(self.powers)
         for base, power in other.powers:
             powers[base] = powers.get(base, 0) + sign * power
@@ -57,7 +59,7 @@ UNITS: dict[str, Unit] = {
 
 
 def named_unit(name: str) -> Unit:
-    """The unit with this name; an unknown name becomes a new base unit."""
+    """Returns the unit with this name; an unknown name becomes a new base unit."""
     return UNITS.get(name) or Unit(Fraction(1), ((name, 1),))
 
 
@@ -177,7 +179,7 @@ class Alias:
         codes: Mapping[float, bool | str] | None = None,
         none_codes: Sequence[float] = (),
     ) -> Alias:
-        """An alias for a signal, with values that may have a different unit."""
+        """Returns an alias for a signal, with values that may have a different unit."""
         scale = 1.0
         if unit is not None:
             given, own = named_unit(unit), named_unit(signal.unit or "")

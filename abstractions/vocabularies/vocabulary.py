@@ -70,11 +70,11 @@ class Vocabulary:
     doc: str = ""
 
     def names(self) -> list[str]:
-        """All valid names, for suggestions."""
+        """Returns all valid names, for suggestions."""
         return [*self.signals, *self.predicates, *self.aliases]
 
     def signal(self, name: str) -> Signal:
-        """The signal with this name; aliases are not resolved."""
+        """Returns the signal with this name; aliases are not resolved."""
         found = self.signals.get(name)
         if found is None:
             raise InvalidExpression(
@@ -88,7 +88,7 @@ class Vocabulary:
         return key in self.signals or self._predicate(key) is not None
 
     def unknown(self, key: str) -> str:
-        """The error message for an unknown key."""
+        """Returns the error message for an unknown key."""
         hint = near_miss(key[:60], self.names())
         return f"no signal {key!r:.60} in the vocabulary {self.name}" + (
             f" ({hint})" if hint else ""
@@ -101,7 +101,7 @@ class Vocabulary:
         return self.checker(key)(value)
 
     def checker(self, key: str) -> Callable[[object], Value]:
-        """A function that checks and converts the values of one signal, like
+        """Returns a function that checks and converts the values of one signal, like
         `check_value`.
         """
         signal = self.signals.get(key)
@@ -116,7 +116,7 @@ class Vocabulary:
         return unknown
 
     def canonical(self, key: str) -> str:
-        """The normalized text of an object predicate; other names are returned
+        """Returns the normalized text of an object predicate; other names are returned
         unchanged.
         """
         return key if key in self.signals else self._predicate(key) or key
@@ -380,7 +380,7 @@ def _alias(
 
 
 def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
-    """The name of a built-in vocabulary, or the embedded content of any other.
+    """Returns the name of a built-in vocabulary, or the embedded content of any other.
 
     The embedded content omits aliases and inputs, which are needed only to record
     traces.
@@ -392,7 +392,9 @@ def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
 
 
 def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The content of a vocabulary file, without parts that predicates do not use."""
+    """Returns the content of a vocabulary file, without parts that predicates do not
+    use.
+    """
     content: dict[str, Any] = {
         "format": "forewarn.vocabulary/1",
         "name": vocabulary.name,

@@ -37,7 +37,7 @@ LEADS_S = (
 """The lead times in seconds before the violation at which the intervention is tried."""
 
 BEYOND_S = 3.0
-"""How many seconds the intervention continues after the time of the violation."""
+"""The time in seconds for which the intervention continues after the violation."""
 
 WATCHED_S = 8.0
 """The intervention helps if no law is broken for this many seconds after the time of
@@ -76,7 +76,7 @@ class LastMoment:
     Args:
         law: The law.
         seed: The run's seed.
-        time_s: When the law was broken, in seconds.
+        time_s: The time of the violation, in seconds.
         lead_s: The shortest lead time in seconds at which the intervention helped; None
             if it never did.
         runs: The number of times that the run was repeated.
@@ -230,9 +230,9 @@ class Again:
         Args:
             seed: The run's seed.
             kind: The intervention.
-            begins_s: When the intervention begins, in seconds.
-            until_s: When the intervention ends, in seconds.
-            end: When the run ends; None for the scenario's own settings.
+            begins_s: The time at which the intervention begins, in seconds.
+            until_s: The time at which the intervention ends, in seconds.
+            end: The conditions that end the run; None for the scenario's own.
         """
         timed = self._timed
         timed.kind, timed.begins_s, timed.until_s = kind, begins_s, until_s

@@ -120,7 +120,9 @@ def statistics(names: Iterable[str], rows: Iterable[Facts]) -> Table:
 
 
 def methods(facts: Facts) -> list[dict[str, Any]]:
-    """The rows of a measurement, the guard's first, each with its method's name."""
+    """Returns the rows of a measurement, each with its method's name; the guard's come
+    first.
+    """
     rows = [{"method": "Forewarn", **row} for row in facts["laws"]]
     for name, baseline in facts.get("baselines", {}).items():
         rows += [{"method": name, **row} for row in baseline["laws"]]
@@ -242,8 +244,8 @@ def guarded(facts: Facts) -> Iterator[Shown]:
     if facts["duration_ratio"] is not None:
         comparable = facts["clean_pairs"] - facts.get("unfinished", 0)
         yield (
-            f"The {comparable} clean runs that are comparable took"
-            f" {facts['duration_ratio']:.2f} times as long."
+            f"The {comparable} clean runs that can be compared took"
+            f" {facts['duration_ratio']:.2f} times as long with the guard."
         )
 
 

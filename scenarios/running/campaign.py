@@ -52,7 +52,7 @@ from forewarn.scenarios.running.tracker import Driven, Pace, Recorder
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
-"""A file to keep of an episode. Frames are kept as JSON Lines (`trace`) or as
+"""A kind of file to keep from an episode; frames are kept as JSON Lines (`trace`) or as
 columns.
 """
 
@@ -313,7 +313,7 @@ def _judges(plan: RunPlan, baselines: tuple[Rival, ...]) -> tuple[BaselineJudge,
 
 
 def _table(job: Job, recorder: Recorder, episode: Episode) -> RunTable:
-    """The recorded frames as columns."""
+    """Converts the recorded frames to columns."""
     trace = recorder.trace(job.scenario, episode)
     noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
     vocabulary = runner_of(job.plan).scenario.abstraction.vocabulary

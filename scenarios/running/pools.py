@@ -33,7 +33,7 @@ DEFECT = 70
 """The exit status of a process with an internal error."""
 
 _LEAVE_S = 10.0
-"""How many seconds a process may take to close its world when it is asked to exit."""
+"""The time limit in seconds for a process to close its world and exit when asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ def in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _Numbered(Generic[Job, Result]):
-    """Wraps a function of a job as a function of a pair: a number and a job."""
+    """Wraps a function of a job, so that it accepts a pair of a number and a job."""
 
     work: Callable[[Job], Result]
 

@@ -56,7 +56,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The files to keep of one episode.
+    """The files to write for one episode, its listeners and its end.
 
     Args:
         record: The path of the run record, which is only written with a guard.
@@ -64,7 +64,7 @@ class Keep:
         scene: The path of the scenes, for a world that can be drawn or that renders
             pictures.
         tally: The path of the guard's tally.
-        end: When the episode ends; None for the scenario's own settings.
+        end: The conditions that end the episode; None for the scenario's own.
     """
 
     record: Path | None = None

@@ -85,7 +85,7 @@ class SequentialEstimate:
         return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
 
     def sentence(self) -> str:
-        """The current estimate as a sentence."""
+        """Describes the current estimate in a sentence."""
         if self.estimate is None:
             return f"There are no trials yet; at most {self.needed} are needed."
         seen = f"{self.hits} of {self.trials} trials"

@@ -190,7 +190,7 @@ class Scenery:
         ground: The stationary parts.
         moments: The visible things, frame by frame.
         sha256: The file's SHA-256.
-        problem: Why the file ends before the run does; empty if it does not.
+        problem: Why the file is incomplete; empty if it is complete.
         pictures: The pictures that the world rendered, as PNG in base64, by sequence
             number.
     """

@@ -285,7 +285,7 @@ class Recorder(Listener):
         self.frames.append(frame)
 
     def trace(self, scenario: str, episode: Episode) -> Trace:
-        """The recorded frames as a trace."""
+        """Returns the recorded frames as a trace."""
         source = self._source
         header = TraceHeader(
             source.vocabulary, source.provides, source.period_s, scenario,

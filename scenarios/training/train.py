@@ -279,8 +279,8 @@ def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> 
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
-    """Whether a stopped vehicle should be held for `HOLD_S`: laws have obligations, or
-    paths cross.
+    """Whether a stopped vehicle should be held for `HOLD_S`: true if laws have
+    obligations or paths cross.
     """
     if any(law.compile(period_s).pending.any() for law in laws):
         return True

@@ -337,7 +337,7 @@ def issue(
 
 
 def wrong_s(climb: Climb, at: float) -> float | None:
-    """The time of the false alarm or the missed trigger; None if the guard was
+    """Returns the time of the false alarm or the missed trigger; None if the guard was
     right.
     """
     warned = climb.warned(at)

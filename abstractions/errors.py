@@ -183,7 +183,7 @@ def mend_of(error: BaseException, path: Path) -> str:
     if isinstance(error, IsADirectoryError):
         return "give a file in this folder"
     if isinstance(error, PermissionError):
-        return "choose another place, or ask for permission to use this one"
+        return "choose another path, or get permission to access this one"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
         return "the file is truncated or damaged: copy it again"
     return ""

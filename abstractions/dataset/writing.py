@@ -56,7 +56,7 @@ _SHARE = 8
 
 
 def write_part(path: Path, runs: Sequence[RunTable]) -> None:
-    """Writes runs to a Parquet file, atomically and in this order."""
+    """Writes runs to a Parquet file, atomically and in the given order."""
     pq = parquet()
     import pyarrow as pa
 

@@ -214,8 +214,8 @@ class TermParser(Cursor, ABC):
         numeric = isinstance(node, (*NUMERIC, Name))
         if not numeric or (declared and declared.type != "number"):
             mend = (
-                "use + - * / < > == between numbers, and and, or, not, -> between "
-                "conditions"
+                "use + - * / < > == between numbers, and `and`, `or`, `not`, `->` "
+                "between conditions"
             )
             self._fail(f"{node!r} is not a number", token, mend=mend)
 

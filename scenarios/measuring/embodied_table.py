@@ -222,7 +222,7 @@ class Bar:
 
     @property
     def met(self) -> bool:
-        """Whether our completion rate is higher by at least the required lead."""
+        """Whether our completion rate is ahead by at least the required lead."""
         return self.ahead > 0.0 and self.ahead >= self.needed
 
     def as_dict(self) -> dict[str, Any]:

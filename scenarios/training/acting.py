@@ -156,7 +156,7 @@ class Trial:
             beyond = added.stop
 
     def _alone(self, seeds: Sequence[int]) -> None:
-        # With frames, so that runs that were collected before are not repeated.
+        # Keep the frames, so that runs that were collected earlier are not repeated.
         keep = [frames_kept(self._folder)]
         todo = jobs(plan(self.scenario), self.scenario, seeds, self._folder, keep)
         self.before += self._done(todo, "episodes without a guard")

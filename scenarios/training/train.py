@@ -60,7 +60,7 @@ of 10 %.
 HOLD_S = 10.0
 """The hold time in seconds if laws have obligations or paths cross: the risk of a
 stationary vehicle is low, although it may be about to move. Otherwise the hold time is
-the horizon, because a car that stands on a highway without need is itself a hazard.
+the horizon, because a needlessly stationary car on a highway is itself a hazard.
 """
 
 _CROSSING = "junction_distance"

@@ -125,7 +125,7 @@ def _guarantees(certificate: Certificate) -> Iterator[Markup]:
             " confidence:",
         )
         yield table(
-            ("law", "groups", "mean rate", "upper bound", "p that groups are alike"),
+            ("law", "groups", "mean rate", "upper bound", "p-value (groups alike)"),
             [
                 (
                     f"{each.law}, {each.rate.replace('_', ' ')}",
@@ -154,10 +154,11 @@ def _runs(certificate: Certificate) -> Iterator[Markup]:
 
 def _shadow(certificate: Certificate) -> Iterator[Markup]:
     judged = counted(certificate.runs)["certificate"]
+    wrong = len(certificate.shadow)
     yield tag(
         "p",
         f"The {judged} runs of the certificate were replayed with the guard. It "
-        f"was wrong in {len(certificate.shadow)}:",
+        f"was wrong in {wrong or 'none'} of them{':' if wrong else '.'}",
     )
     for each in certificate.shadow:
         yield tag(

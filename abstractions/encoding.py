@@ -47,9 +47,9 @@ _MAX_REMEMBERED = 1 << 16
 def compile_states(predicates: Sequence[Expression]) -> Encode:
     """Compiles predicates to a function that encodes one frame's values as a state.
 
-    Bit i of the state is set if predicate i holds. Predicates often share comparisons,
-    so each comparison is evaluated once, a binary search handles all comparisons of a
-    signal, and the state for each combination of results is cached.
+    Bit i of the state is set if predicate i is true. Predicates often share
+    comparisons, so each comparison is evaluated once. One binary search handles all
+    comparisons of a signal, and the state for each combination of results is cached.
 
     The function raises `SignalFault` if a signal is missing, has the wrong type or is
     not finite.

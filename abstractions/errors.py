@@ -107,7 +107,7 @@ class InvalidVocabulary(InvalidInput):
 
 
 class InvalidAbstraction(InvalidInput):
-    """An abstraction is malformed or does not determine whether an expression holds."""
+    """An abstraction is malformed or does not determine the truth of an expression."""
 
 
 class InvalidTrace(InvalidInput):

@@ -45,7 +45,7 @@ class Validity:
 
     Args:
         predicates: The predicate of each bit.
-        constraints: Expressions that hold in every frame.
+        constraints: Expressions that are true in every frame.
         latched: Bits that are latched over several frames. Latched bits may refer to
             different frames, so they do not restrict each other.
         past: Bits of predicates with a lag. Such bits restrict no other bits, and say
@@ -143,7 +143,7 @@ class Validity:
             if truths.setdefault(pattern, holds) != holds:
                 raise InvalidAbstraction(
                     "the predicates of the abstraction do not determine whether "
-                    f"{expression!r} holds",
+                    f"{expression!r} is true",
                     mend=f"add the predicate {expression!r}",
                 )
         mask = sum(1 << i for i in members)

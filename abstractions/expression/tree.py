@@ -209,7 +209,7 @@ class Curve(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Conditional(Expression):
-    """A number that depends on whether a condition holds: `curve(braking, 0.3 true,
+    """A number that depends on whether a condition is true: `curve(braking, 0.3 true,
     -0.1 else)`.
     """
 

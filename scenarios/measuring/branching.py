@@ -30,8 +30,8 @@ from forewarn.scenarios.running.runner import Keep
 from forewarn.scenarios.schema import End, Scenario
 
 LEAST_S = 5.0
-"""The minimum duration of an intervention in seconds. If the horizon is one second, the
-risk often rises earlier, so most violations occur after the horizon.
+"""The minimum duration of an intervention in seconds. With a horizon of one second,
+most violations occur after the horizon, because the risk often rises earlier.
 """
 
 

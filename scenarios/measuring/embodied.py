@@ -66,8 +66,8 @@ class Method:
             robot's own loop.
         kind: The intervention.
         threshold: The risk threshold.
-        compliance: The robot's probability of heeding a warning; None: as in its
-            habits.
+        compliance: The robot's probability of heeding a warning; None for the value in
+            its habits.
     """
 
     recipe: Recipe

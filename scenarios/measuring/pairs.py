@@ -80,8 +80,8 @@ def compare(
 
 
 def prolonged(before: Episode, after: Episode) -> bool:
-    """Whether a guarded run took more than 10 % longer, or only the guarded run hit the
-    time limit or was not finished.
+    """Whether the guard prolonged a run: the guarded run took more than 10 % longer, or
+    only the guarded run hit the time limit or was left unfinished.
 
     A run that hits the time limit has no known duration.
     """
@@ -92,7 +92,7 @@ def prolonged(before: Episode, after: Episode) -> bool:
 
 
 def unfinished(before: Episode, after: Episode) -> bool:
-    """Whether only the guarded run ended before it was finished."""
+    """Whether only the guarded run ended before its task was complete."""
     return _is_done(before) and not _is_done(after) and not after.timed_out
 
 
@@ -160,9 +160,7 @@ def _means(runs: Sequence[Episode], has_goal: bool) -> str | None:
 
 
 def saved(law: Mapping[str, Any]) -> str:
-    """Returns "N of M": the number of runs that arrived, of those with a prevented
-    violation.
-    """
+    """Returns "N of M": N of the M runs with a prevented violation arrived."""
     arrived, of = law["saved_arrived"], law["saved"]
     return "" if arrived is None or not of else f"{arrived} of {of}"
 

@@ -267,7 +267,7 @@ def _lines(path: Path, digest: Any) -> Iterator[dict[str, Any]]:
 def _shape(row: Any) -> Shape:
     kind, width, points = row
     if kind not in _SHAPES:
-        raise ValueError(f"no shape {kind!r:.40}")
+        raise ValueError(f"unknown kind of shape {kind!r:.40}")
     return Shape(
         kind, tuple((_number(x), _number(y)) for x, y in points), _number(width)
     )
@@ -276,7 +276,7 @@ def _shape(row: Any) -> Shape:
 def _thing(name: str, row: Any) -> Thing:
     kind, x, y, heading, length, width, state, top, label = row
     if kind not in _KINDS:
-        raise ValueError(f"no thing {kind!r:.40}")
+        raise ValueError(f"unknown kind of thing {kind!r:.40}")
     return Thing(
         name, kind, _number(x), _number(y), _number(heading), _number(length),
         _number(width), str(state), _number(top), str(label),

@@ -205,7 +205,7 @@ def tune(
     """Finds the best horizon, and thresholds with a guarantee.
 
     Args:
-        laws: The laws to warn of.
+        laws: The watched laws.
         path: The model's file.
         runs: The traces, none of which may be a training run of the model.
         false_alarm_rate: The maximum false-alarm rate.
@@ -344,7 +344,7 @@ def with_ordinary(
 
     Args:
         policy: The policy, whose thresholds and calibration are kept.
-        laws: The laws to warn of.
+        laws: The watched laws.
         models: The models that predict the risks.
         runs: Runs that were not used to learn the models.
     """

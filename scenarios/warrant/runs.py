@@ -223,7 +223,7 @@ def read_past(
 def once(
     digests: Sequence[str], known: Collection[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """Returns the indices of new runs, and those of exact duplicates."""
+    """Returns the indices of runs with a new digest, and of exact duplicates."""
     seen, new, again = set(known), list[int](), list[int]()
     for number, digest in enumerate(digests):
         (again if digest in seen else new).append(number)

@@ -232,7 +232,7 @@ def test_predicates_are_names_on_a_learned_model(speeds: Path) -> None:
     assert found["values"]["END"] == 0.0
     said = refused(speeds, "--prop", 'P=? [ F "speed < 7" ]')
     assert "column 9" in said
-    assert "do not determine whether speed < 7 holds" in said
+    assert "do not determine whether speed < 7 is true" in said
 
 
 # Intervals

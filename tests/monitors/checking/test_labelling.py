@@ -50,7 +50,7 @@ def test_predicates_are_names() -> None:
 def test_what_follows_from_the_predicates_is_decided() -> None:
     labelling = driving("speed < 0.5", "speed > 15", "collision")
     assert states('"speed <= 15 and not collision"', labelling) == ["000", "100"]
-    assert "do not determine whether speed > 10 holds" in refusal(
+    assert "do not determine whether speed > 10 is true" in refusal(
         '"speed > 10"', labelling
     )
 

@@ -175,8 +175,8 @@ def _mean(values: NDArray[np.float64]) -> float:
 def attained(points: Sequence[Point], unsafe: float) -> float:
     """Returns the highest completion rate with at most this fraction of unsafe runs.
 
-    A random choice between two of the points, or between a point and doing nothing, is
-    also possible.
+    Random choices between two points, or between a point and doing nothing, are
+    included.
     """
     known = [(0.0, 0.0), *points]
     best = max(complete for at, complete in known if at <= unsafe)

@@ -1,4 +1,4 @@
-"""The table in the form of ProbGuard's Table 1, and what that form omits.
+"""The table in the form of ProbGuard's Table 1, and the figures that this form omits.
 
 The columns are the mean and maximum lead time to the violation, for P_safe below 0.3,
 0.5 and 0.7 (risks above 0.7, 0.5 and 0.3) and for REDriver's robustness below 0.4, 0.8

@@ -66,7 +66,7 @@ class StoredRun:
 
 
 def recorded_runs(folder: Path) -> list[Stored]:
-    """Lists the traces and run records in a folder, one per file or in columns."""
+    """Lists the traces and run records in a folder, from single files and datasets."""
     endings = (".jsonl", ".jsonl.gz", SUFFIX)
     paths = [path for path in files_below(folder) if path.name.endswith(endings)]
     if not paths:

@@ -250,8 +250,8 @@ def guarded(facts: Facts) -> Iterator[Shown]:
 
 
 def interventions(facts: Facts) -> Iterator[Shown]:
-    """Yields what the policy leaves to alerts, the last moments for an intervention,
-    and its effect by risk band.
+    """Yields the laws for which the policy only alerts, the last moments for an
+    intervention, and the effect of interventions by risk band.
     """
     for law in facts.get("only_alerts", ()):
         yield f"For {law}, the policy only alerts and does not intervene."

@@ -19,7 +19,7 @@ from forewarn.monitors.guarding.decision import Kind, Risk
 FORMAT = "forewarn.episode/1"
 
 TIME_UP = "s had passed"
-"""The end of `Episode.ended` if the time limit ended the run."""
+"""The suffix of `Episode.ended` if the time limit ended the run."""
 
 Mode = Literal["unguarded", "shadow", "guarded"]
 

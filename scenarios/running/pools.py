@@ -174,8 +174,8 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Protects starting processes from Ctrl-C, which reaches every process in a
-    terminal.
+    """Protects processes that are starting from Ctrl-C, which reaches every process in
+    a terminal.
 
     A process that is interrupted while it starts prints a long traceback, so this
     process ends the others after they have started.

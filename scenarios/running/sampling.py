@@ -24,8 +24,8 @@ FIRST_EPISODES = 25
 
 
 def massart(frequency: float, epsilon: float, delta: float) -> float:
-    """Returns H of Chen and Massart: the number of trials needed at a frequency of
-    hits.
+    """Returns H of Chen and Massart: the number of trials needed for a given frequency
+    of hits.
 
     H = 2/epsilon^2 ln(2/delta) (1/4 - (|1/2 - frequency| - 2 epsilon/3)^2), which is
     small if the frequency is close to 0 or 1.

@@ -1,4 +1,4 @@
-"""The risk at every frame of an episode, which measuring needs."""
+"""The risk at every frame of an episode, for measuring."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def certify(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> Guarantee:
-    """Runs the held-out seeds, and returns the guarantee; its `certified` says whether
-    the claim holds.
+    """Runs the held-out seeds, and returns the guarantee, whose `certified` says
+    whether the claim is confirmed.
     """
     policy = replace(policy, shadow=False)
     pairs = acted_on(scenario, model, policy, wanted.seeds, on, folder, progress)

@@ -64,16 +64,14 @@ from forewarn.scenarios.training.wish import Wish
 
 HORIZON_S = 3.0
 GroupOf = Callable[[str, int], str]
-"""Returns the group of a run, given the run's name and number."""
+"""A function that returns the group of a run, given the run's name and number."""
 
 SHOWN = 4
 """The maximum number of predicates in the description of a state."""
 
 
 MOST_JUDGED = 1_000_000
-"""The approximate maximum number of frames on which the chain's fairness is
-assessed.
-"""
+"""The approximate maximum number of frames that the fairness check uses."""
 
 
 @dataclass(frozen=True, slots=True)

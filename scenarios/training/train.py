@@ -52,9 +52,9 @@ FALSE_ALARMS = 0.10
 """The maximum false-alarm rate that the thresholds guarantee."""
 
 FEWEST_ASIDE = 60
-"""The number of runs that are set aside, provided that it is at most a third of all
-runs. In most scenarios, they include enough clean runs to guarantee a false-alarm rate
-of 10 %.
+"""The minimum number of runs that set the thresholds, unless it exceeds a third of all
+runs. In most scenarios, these runs include enough clean ones to guarantee a false-alarm
+rate of 10 %.
 """
 
 HOLD_S = 10.0

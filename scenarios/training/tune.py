@@ -3,11 +3,11 @@
 The runs must not be the model's training runs. The first half is used to calibrate the
 model's risks, and to choose the horizon that warns of the most violations in time. The
 highest risks in all clean runs then determine the threshold (see
-`evaluation.certified`). The first half can be included, because calibration is monotone
-and preserves the order of the risks, and because with n horizons to choose from, each
-bound gets an n-th of the error probability. The threshold is the lowest that keeps the
-guarantee. It depends only on the clean runs, so the violating runs can be used to bound
-the rate of missed violations.
+`evaluation.certified`). The first half can be included for two reasons: calibration is
+monotone, so it preserves the order of the risks; and with n horizons to choose from,
+each bound gets an n-th of the error probability. The threshold is the lowest that keeps
+the guarantee. It depends only on the clean runs, so the violating runs can be used to
+bound the rate of missed violations.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Tuned:
 
     @property
     def in_time(self) -> float:
-        """The fraction of violations warned of in time, summed over laws."""
+        """The sum over laws of the fraction of violations with a warning in time."""
         return sum(
             len(self.ahead_s[law]) / max(len(each.violating), 1)
             for law, each in self.warned.items()
@@ -168,8 +168,8 @@ class Settled:
 
 
 def best_first(found: Iterable[Tuned]) -> list[Tuned]:
-    """Sorts horizons by detection rate; of similar ones, the longer mean lead time
-    comes first.
+    """Sorts horizons by detection rate; if the rates are similar, the longer mean lead
+    time comes first.
     """
     left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
     ordered: list[Tuned] = []

@@ -349,7 +349,7 @@ def wrong_s(climb: Climb, at: float) -> float | None:
 def share_aside(runs: int, asked: Asked) -> float:
     """Returns the fraction of the runs to use for the thresholds and the certificate.
 
-    It is between a third, if there are many runs, and a half, if there are few.
+    The fraction ranges from a third for many runs to a half for few runs.
     """
     fewest = needed(asked.false_alarms, asked.delta) or runs
     return min(0.5, max(1 / 3, 2.0 * fewest / max(runs, 1)))

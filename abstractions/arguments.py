@@ -161,9 +161,9 @@ def _is_one(value: object, hint: Any, origin: Any) -> bool:
     if not isinstance(kind, type) or kind in (Any, object):
         return True
     if not getattr(kind, "_is_runtime_protocol", True):
-        return True  # a protocol that only type checkers check
+        return True  # only type checkers can check this protocol
     if isinstance(value, type):
-        return False  # the class in place of an object
+        return False  # a class was given in place of an object
     if kind in (int, float):
         number = Integral if kind is int else Real
         return (
@@ -188,7 +188,7 @@ def _inside(
         several = islice(value, _LOOKED_AT)
         items = ((item, kinds[0], f"{place}[{n}]") for n, item in enumerate(several))
         if origin is tuple and kinds[-1] is not ...:
-            return  # a tuple of different kinds
+            return  # the items of this tuple have different types
     else:
         return
     for item, kind, where in items:

@@ -103,7 +103,7 @@ class Address(PosixPath):
             out = _in_time(lambda: system.open_output_stream(name, compression=None))
             while part := raw.read(_AHEAD):
                 _in_time(partial(out.write, part))
-            # The whole file may be sent only when the stream is closed.
+            # Some file systems send the whole file only when the stream is closed.
             _in_time(out.close, STORAGE_SECONDS + raw.tell() / _SLOWEST)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:

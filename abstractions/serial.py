@@ -93,7 +93,7 @@ def validated(
                 first = candidate
                 break
         if first["type"] == "literal_error" and isinstance(first["input"], dict):
-            # A value that is a name or a mapping: explain what is wrong in the mapping.
+            # A value may be a name or a mapping; report what is wrong in the mapping.
             first = max(failure.errors(), key=lambda each: len(each["loc"]))
         place = ".".join(_keys_in(first["loc"]))
         problem, mend = _explain(first, model)

@@ -146,7 +146,8 @@ def texts_of(values: Sequence[str | None]) -> pa.Array:
     import pyarrow as pa
 
     pieces = [b"" if value is None else value.encode() for value in values]
-    ends = np.array([0, *accumulate(map(len, pieces))], np.int32)  # fails beyond 2 GiB
+    # Offsets are int32, so this raises an error for texts of more than 2 GiB.
+    ends = np.array([0, *accumulate(map(len, pieces))], np.int32)
     there = None
     if None in values:
         there = _bits(np.array([value is not None for value in values], np.bool_))

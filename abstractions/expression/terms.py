@@ -86,7 +86,7 @@ def tokens(source: str) -> list[Token]:
             problem = f"unexpected character {source[at]!r}"
             mend = {
                 "'": "put words in double quotes",
-                "…": "write out what it means, such as the times [0, 2 s]",
+                "…": "replace it with the actual text, such as [0, 2 s]",
             }.get(source[at], "remove it")
             raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
@@ -229,8 +229,8 @@ class TermParser(Cursor, ABC):
                 problem = (
                     f"the unit of {', '.join(names)} is unknown without a vocabulary"
                 )
-                mend = "name the vocabulary: --vocabulary driving, or in the file"
-                mend += " vocabulary: driving"
+                mend = "give --vocabulary driving, or write `vocabulary: driving` in"
+                mend += " the file"
             self._fail(problem, token, mend=mend)
 
     def _number(self) -> Expression:

@@ -91,7 +91,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
             "the columns must be separated by commas",
             source=str(path),
             place="line 1",
-            mend="save the file with commas between columns and decimal points",
+            mend="save the file with comma-separated columns and decimal points",
         )
     for column in rename:
         if column not in columns:
@@ -106,7 +106,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
     problem = mend = ""
     if any(_NUMBER.fullmatch(name) for name in names):
         problem = "there is no header row"
-        mend = "put the columns' names before the first row"
+        mend = "add a first row with the names of the columns"
     elif not all(names):
         problem, mend = "a column has no name", "name it, or leave it out"
     elif len(set(names)) < len(names):

@@ -286,7 +286,7 @@ def _built(file: _VocabularyFile) -> Vocabulary:
         signals.setdefault(
             name,
             Signal(
-                name, "number", "s", 0.0, doc=f"since the input {each} was produced"
+                name, "number", "s", 0.0, doc=f"time since {each} was produced"
             ),
         )
     predicates = {

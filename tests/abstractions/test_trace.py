@@ -666,8 +666,8 @@ def test_a_recording_with_junk_inside_reads_or_is_refused(
 @pytest.mark.parametrize(
     ("name", "content", "mend"),
     [
-        ("a.csv", "time_s;a\n0;1\n", "save the file with commas between columns"),
-        ("a.csv", "0,1\n0.1,1\n", "put the columns' names before the first row"),
+        ("a.csv", "time_s;a\n0;1\n", "save the file with comma-separated columns"),
+        ("a.csv", "0,1\n0.1,1\n", "add a first row with the names of the columns"),
         ("a.csv", "time_s,a,a\n0,1,1\n", "rename one of them"),
         ("a.csv", "time_s,a\n0,1,2\n", "in quotes"),
         ("a.csv", "time_s,a\n0,?\n", "leave the cell empty"),

@@ -285,9 +285,7 @@ def _built(file: _VocabularyFile) -> Vocabulary:
         name = f"{each}_age"
         signals.setdefault(
             name,
-            Signal(
-                name, "number", "s", 0.0, doc=f"time since {each} was produced"
-            ),
+            Signal(name, "number", "s", 0.0, doc=f"time since {each} was produced"),
         )
     predicates = {
         name: ObjectPredicate(name, tuple(entry.arities), entry.doc)

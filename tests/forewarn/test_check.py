@@ -151,7 +151,7 @@ def test_where_from(road: Path, walk: Path) -> None:
     ("arguments", "line"),
     [
         (["--prop", "P=? [ F s=3 ]", "--from", "7"],
-         "--from: unknown state '7' (there is 0, 1, 2, 3, 4)"),
+         "--from: unknown state '7' (choose from 0, 1, 2, 3, 4)"),
         (["--prop", "P=? [ X s ]"],
          'P=? [ X s ]: column 9: unknown name "s" (compare it, as in s=0)'),
         (["--law", "always (a"],
@@ -181,7 +181,9 @@ def test_states_named_by_digits_are_distinguished(tmp_path: Path) -> None:
     for name in ("01", "1", "10"):
         values = asked(out, "--prop", f"P=? [ F<=0 s={name} ]")["values"]
         assert [state for state, value in values.items() if value] == [name]
-    assert 'unknown state "00" (there is 01, 1, 10)' in refused(out, "--prop", "s=00")
+    assert 'unknown state "00" (choose from 01, 1, 10)' in refused(
+        out, "--prop", "s=00"
+    )
 
 
 def test_a_number_that_is_none_is_no_delta(walk: Path) -> None:

@@ -393,7 +393,7 @@ class Learner:
     def warnings(self) -> Iterator[str]:
         """Yields warnings about the training."""
         if names := self.training.repeated():
-            yield f"counted more than once, byte for byte: {', '.join(names)}"
+            yield f"identical files were counted more than once: {', '.join(names)}"
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
         if self._judged_by > 1:

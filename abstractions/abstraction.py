@@ -170,8 +170,8 @@ class Predicate:
     Args:
         latch: Whether the expression must be true in any frame of a tick, in all
             frames, or in the last frame.
-        lag_s: How many seconds before the current tick the expression is evaluated. In
-            the first `lag_s` seconds, it is evaluated at the first tick.
+        lag_s: The time before the current tick at which the expression is evaluated, in
+            seconds. In the first `lag_s` seconds, it is evaluated at the first tick.
     """
 
     expression: Expression

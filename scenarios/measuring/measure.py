@@ -128,7 +128,7 @@ class Measurement(Plotted):
             these were not run.
         drift: The result of the drift test on these runs; None if they cannot be
             tested.
-        only_alerts: The laws for which the policy does not intervene beyond alerts.
+        only_alerts: The laws for which the policy only alerts.
         acts: Whether the policy does more than alert for any law.
         late: For each law, the comparison with the last moments at which an
             intervention still helps; empty if not requested.

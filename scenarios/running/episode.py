@@ -95,8 +95,8 @@ class Episode:
         states: The models' states over the clock's ticks, run-length encoded: a state's
             number per model (-1 if unknown), then the number of ticks.
         outcomes: The outcome of the run under each law, for detecting drift.
-        goal_s: When the scenario's goal was first reached, in seconds; None if it never
-            was.
+        goal_s: The time at which the scenario's goal was first reached, in seconds;
+            None if it never was.
         record: The run record's file name in the campaign's folder.
         head: The hash of the record's last line.
         trace: The trace's file name in the campaign's folder.

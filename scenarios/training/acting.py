@@ -60,7 +60,7 @@ class Acted:
         clean: The number of clean runs whose durations can be compared.
         prolonged: The number of clean runs that took more than 10 % longer.
         duration_ratio: The total duration of the clean runs with the guard, divided by
-            that without it.
+            their duration without it.
         stationary_s: The additional standing time in seconds, in runs without a
             violation.
         cost: The cost of a needless intervention, as a number of violations.

@@ -196,8 +196,8 @@ class Learner:
         Args:
             files: The traces.
             progress: Shows progress.
-            group_of: Returns the group of a run, given the run's name and number.
-                Groups are held out as a whole; by default, each run is a group.
+            group_of: A function that returns the group of a run. Groups are held out as
+                a whole; by default, each run is a group.
         """
 
         chosen = self._choose(files, progress, group_of)

@@ -64,7 +64,7 @@ class RunPlan:
 
     @property
     def mode(self) -> Mode:
-        """`unguarded`, `shadow` or `guarded`."""
+        """The mode: `unguarded`, `shadow` or `guarded`."""
         if not self.policy:
             return "unguarded"
         return "shadow" if json.loads(self.policy)["shadow"] else "guarded"

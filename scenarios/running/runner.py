@@ -89,7 +89,7 @@ class Runner:
 
     @property
     def mode(self) -> Mode:
-        """`unguarded`, `shadow` or `guarded`."""
+        """The mode: `unguarded`, `shadow` or `guarded`."""
         if self.guarding is None:
             return "unguarded"
         return "shadow" if self.guarding.policy.shadow else "guarded"

@@ -43,19 +43,19 @@ class _Entry(NamedTuple):
 _START = "Start here"
 _MODEL = "From traces to a model"
 _ASK = "Query a model"
-_WATCH = "Watch a trace"
+_WATCH = "Check a trace"
 _RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
-    "demo": _Entry(_START, "demo", "Run everything once in embedded worlds."),
+    "demo": _Entry(_START, "demo", "Demonstrate every step in embedded worlds."),
     "doctor": _Entry(_START, "doctor", "List usable and missing integrations."),
     "learn": _Entry(_MODEL, "learn", "Learn a model from traces."),
     "merge-tallies": _Entry(_MODEL, "merge", "Add the tallies of a fleet to a model."),
     "convert": _Entry(_MODEL, "files", "Convert traces to Parquet and back."),
     "import": _Entry(_MODEL, "files", "Import a chain from another tool."),
     "export": _Entry(_MODEL, "files", "Export a model for another tool."),
-    "show": _Entry(_ASK, "show", "Print a model: states, rows, risks."),
+    "show": _Entry(_ASK, "show", "Print a model's states, transitions and risks."),
     "check": _Entry(_ASK, "check", "Compute the probability of a property."),
     "monitor": _Entry(_WATCH, "watch", "Check laws on a recorded trace."),
     "laws": _Entry(_WATCH, "watch", "List the laws in the law book, or show one law."),
@@ -73,12 +73,12 @@ COMMANDS = {
     "guard-program": _Entry(
         _GUARD, "guard_program", "Compile requests into guard programs."
     ),
-    "carla": _Entry(_GUARD, "carla", "CARLA: guard, record, serve a stand-in."),
+    "carla": _Entry(_GUARD, "carla", "Guard or record CARLA, or serve a stand-in."),
     "apollo": _Entry(
-        _GUARD, "apollo_guard", "Apollo: guard, record, serve a stand-in."
+        _GUARD, "apollo_guard", "Guard or record Apollo, or serve a stand-in."
     ),
-    "mcp": _Entry(_GUARD, "guard", "MCP: guard the tools of a server."),
-    "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, collect, household."),
+    "mcp": _Entry(_GUARD, "guard", "Guard the tools of an MCP server."),
+    "thor": _Entry(_GUARD, "thor", "Work with AI2-THOR and the embedded household."),
     "verify": _Entry(_GUARD, "records", "Check that a run record is unchanged."),
     "replay": _Entry(_GUARD, "records", "Recompute the decisions of a run."),
 }
@@ -226,7 +226,7 @@ def _hang_up() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
     epilog=(
         "Every command has --help and --json. Exit status: 0 success, 1 a check found "
-        "something, 2 bad input, 3 something is missing, 130 interrupted."
+        "something, 2 bad input, 3 a dependency is missing, 130 interrupted."
     ),
 )
 @click.version_option(__version__, message="forewarn %(version)s")

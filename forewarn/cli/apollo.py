@@ -44,10 +44,12 @@ if TYPE_CHECKING:
 
 Edition = Literal[8, 9]
 QUEUED = 10_000
-"""The maximum number of messages that wait to be written; further messages are lost."""
+"""The maximum number of messages waiting to be written; further messages are lost."""
 
 _LEAP_NS = 10 * 10**9
-"""A larger jump in time is accepted only if two messages agree on it."""
+"""The largest jump in message time, in ns, that needs no second message to confirm
+it.
+"""
 
 _LATEST_S = 9e9
 """The latest time that a record can store, in s."""
@@ -76,7 +78,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ApolloSurroundings:
-    """What Apollo's channels do not provide: the map and facts about the surroundings.
+    """The map, and facts about the surroundings that Apollo's channels do not provide.
 
     Args:
         map_: Folder or file of Apollo's map.
@@ -326,7 +328,7 @@ def record(
 
 
 class _Heard:
-    """A queue of messages between the thread of the bus and the writer of the file."""
+    """A queue of messages from the thread of the bus to the writer of the file."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[tuple[str, Any, int]] = queue.Queue(QUEUED)
@@ -421,7 +423,7 @@ def resume(
                 mend="is Apollo running?",
             )
     said = (
-        "Apollo may drive on."
+        "Apollo can continue."
         if shown
         else ("The request was sent, but Apollo has not confirmed it.")
     )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GuardedApollo:
-    """The Apollo to guard.
+    """The Apollo instance to guard.
 
     Args:
         bridge: Connect to Apollo's cyber_bridge at this address.
@@ -203,11 +203,11 @@ def _watch(
         lines = []
         if health and health["losses"]:
             lines.append(
-                f"The connection was lost {health['losses']} times, the last time "
-                f"because of: {health['problem']}"
+                f"The connection was lost {health['losses']} times. The last error: "
+                f"{health['problem']}"
             )
         if loop.record is not None:
-            lines.append(f"The run record: {loop.record.path}")
+            lines.append(f"Run record: {loop.record.path}")
         commands = dict(world.commander.sent)
         facts = {"ended": ended, "commands": commands, "bus": health}
         saying.ends(f" until {ended}", facts, *lines)

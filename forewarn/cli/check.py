@@ -140,7 +140,7 @@ def _lines(answer: Answer, words: Callable[[str], str]) -> Iterator[str]:
     for row in rows[:SHOWN_STATES]:
         row.append(words(row[0]))
     if any(row[-1] for row in rows[:SHOWN_STATES]):
-        head.append("what holds")
+        head.append("true predicates")
     which = "worst" if law else "highest" if answer.highest_first else "lowest"
     yield from table(head, [row[: len(head)] for row in rows[:SHOWN_STATES]])
     if len(rows) > SHOWN_STATES:
@@ -171,7 +171,7 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
     """The rows of the table for a law, with two probabilities for each state.
 
-    The first holds if the run begins in the state, the second if the law's monitor is
+    The first applies if the run begins in the state, the second if the law's monitor is
     in its worst state.
     """
     rows = list[tuple[float, list[str]]]()

@@ -66,8 +66,8 @@ class Enough:
         match = _BUDGET.fullmatch(self.budget.strip())
         if match is None or not float(match[1]):
             raise click.BadParameter(
-                f"{self.budget!r:.40} is neither a number of episodes nor a time such"
-                " as 10min",
+                f"{self.budget!r:.40} is neither a number of runs nor a time such as"
+                " 10min",
                 param_hint="--budget",
             )
         amount, unit = float(match[1]), match[2]

@@ -62,7 +62,7 @@ class _Plain:
         plain = message.replace("is not a valid count", "is not a whole number")
         plain = plain.replace("is not a valid number", "is not a number")
         if unit := _WITH_UNIT.match(plain):
-            alone = "a number alone, in the unit that the help names"
+            alone = "only a number, in the unit given in the help"
             percent = f"{float(unit[1]) / 100:g}"
             plain = f"{plain.rstrip('.')}; write {percent if unit[2] == '%' else alone}"
         raise click.BadParameter(_plainly(plain, self), ctx=ctx, param=param)

@@ -11,7 +11,9 @@ import click
 from click.shell_completion import CompletionItem
 
 _PLAIN = re.compile(r"[\w@%+=:,./~-]+")
-"""Characters that need no quotes in a shell; other file names are not completed."""
+"""Characters that need no quotes in a shell; names with other characters are not
+completed.
+"""
 
 
 def _beginning(

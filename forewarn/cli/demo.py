@@ -85,13 +85,13 @@ def demo(
     for number, leg in enumerate((*driving, *tour.HOUSEHOLD), start=1):
         folder = out / leg.scenario
         if (folder / tour.MEASUREMENT).exists():
-            shutil.rmtree(folder)  # left by a demo that was completed: run it again
+            shutil.rmtree(folder)  # results of an earlier, complete demo
         done = tour.travel(leg, folder, on, counted, progress)
         found.append(done)
         tell(_section(number, done))
     sentences = [sentence(each) for each in found]
     sources = [path for each in found for path in each.sources]
-    title = "What the demo found"
+    title = "Results of the demo"
     told = write_report(
         sources, out / REPORT, title, [*missing, *sentences, *_remarks(found)]
     )
@@ -140,7 +140,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     yield from (f"  {line}" for line in _measured(done))
     guarded = done.measured.guarded
     if guarded is not None:
-        yield f"With the guard acting ({leg.kind}) on the same seeds:"
+        yield f"With the guard intervening ({leg.kind}) on the same seeds:"
         yield from (f"  {line}" for line in printed(compared(guarded)))
     if done.seed is not None:
         yield f"Seed {done.seed} is in the report, without and with the guard."

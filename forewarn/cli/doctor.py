@@ -122,7 +122,7 @@ def _lines(system: dict[str, str], found: list[dict[str, Any]]) -> Iterator[str]
     )
     yield ""
     yield from table(
-        ("piece", "", "for", "found, or how to add it"),
+        ("integration", "", "purpose", "version, or how to install it"),
         (
             (
                 piece["name"],

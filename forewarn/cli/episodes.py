@@ -1,4 +1,4 @@
-"""Shared by commands that run scenarios: progress, messages and the choice of seeds."""
+"""Progress, messages and the choice of seeds, for commands that run scenarios."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recorded_by(path: Path, working: Working) -> Path:
         raise InvalidInput(
             "the world of this scenario is simulated and has no recordings",
             source=str(path),
-            mend="record traces with `forewarn collect`, and use the traces",
+            mend="record traces with `forewarn collect`, and give their folder",
         )
     folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     collected(scenario, range(count), working.pool(), folder, counted)
@@ -50,7 +50,11 @@ def recorded_by(path: Path, working: Working) -> Path:
 
 
 def sumo_world(scenario: Scenario, seed: int) -> SumoWorld:
-    """Makes the world of a scenario, which must run on SUMO."""
+    """Returns the SUMO world of a scenario.
+
+    Raises:
+        InvalidInput: The scenario does not run on SUMO.
+    """
     from forewarn.plugins.registry import make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
 
@@ -99,7 +103,7 @@ def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[
     failed = [episode for episode in episodes if episode.failed]
     if failed:
         yield (
-            f"{len(failed)} of {len(episodes)} episodes failed, the first with seed"
+            f"{len(failed)} of {len(episodes)} runs failed, the first with seed"
             f" {failed[0].seed}: {failed[0].error}"
         )
         if folder is not None:

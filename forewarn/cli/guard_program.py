@@ -38,8 +38,8 @@ def guard_program() -> None:
     """Compile written requests into signed programs that guard an agent.
 
     \b
-    A request is compiled once, reviewed and signed by a person, and then judges
-    every action without a model:
+    A request is compiled once into a program. A person reviews and signs the
+    program, which then judges every action without a model:
       forewarn guard-program compile request.md --spec agent.md --out guard.yaml
       forewarn guard-program review guard.yaml
       forewarn guard-program sign guard.yaml --name "Ada"
@@ -51,7 +51,7 @@ def guard_program() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The language model, and the past cases to show it.
+    """The language model, and the past cases in its prompt.
 
     Args:
         model: Language model, such as ollama:llama3.1.
@@ -360,8 +360,8 @@ def evaluate_(
     of the cases labelled 1 that are denied for the right reason. answers: fraction of
     the cases labelled 0 that pass and are answered correctly, if the cases have
     answers. executable: fraction of the cases in which the program ran to completion. A
-    program that fails counts as one that denies nothing. The exit status is 1 if any
-    case is judged incorrectly.
+    program that fails counts as denying nothing. The exit status is 1 if any case is
+    judged incorrectly.
 
     With --judge, a model is asked about every case; the output then names the model or
     the file of recorded replies, and gives the cost.
@@ -406,7 +406,7 @@ def _evaluated(found: dict[str, Any]) -> Iterator[str]:
     rows += [(name or "-", *_row(each)) for name, each in found["groups"].items()]
     yield from table(["", "cases", *_FIGURES.values()], rows)
     for wrong in found["wrong"]:
-        yield f"wrong: {wrong['id']}: label {wrong['label']}, said {wrong['said']}"
+        yield f"wrong: {wrong['id']}: label {wrong['label']}, verdict {wrong['said']}"
 
 
 def _row(found: dict[str, Any]) -> list[str]:
@@ -443,14 +443,14 @@ def review_(
 def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[str]:
     yield f"{file.name}, made by {file.made_by}"
     yield ""
-    yield "What was asked:"
+    yield "Request:"
     yield from (f"  {line}" for line in file.request.strip().split("\n"))
     if file.plan:
         yield ""
         yield "The model's reasoning before it wrote the program:"
         yield from (f"  {line}" for line in file.plan.strip().split("\n"))
     yield ""
-    yield f"The program, whose input is {', '.join(reads) or 'nothing'}:"
+    yield f"Program (input: {', '.join(reads) or 'none'}):"
     for number, line in enumerate(file.program.rstrip().split("\n"), 1):
         yield f"{number:4}  {line}"
     if about:

@@ -145,11 +145,11 @@ def announced(guard: Guard) -> Iterator[str]:
         if law in alerted:
             yield f"For the law {law} the guard only alerts and does not intervene."
         elif steps:
-            yield f"For the risk of breaking the law {law}: {does}."
+            yield f"Interventions for the law {law}, by risk: {does}."
         elif law not in guard.without_rule:
             yield (
-                f"The policy has no threshold for the law {law}, so the guard does "
-                "nothing about it."
+                f"The policy has no threshold for the law {law}, so the guard never "
+                "intervenes for it."
             )
     if guard.policy.shadow:
         yield "The guard decides and records, but enforces nothing."
@@ -232,7 +232,8 @@ class Saying:
 
 @contextmanager
 def until(for_s: float | None) -> Iterator[Callable[[], str | None]]:
-    """Yields a function that returns why to stop (time limit or interrupt), or None.
+    """Yields a function that returns the reason to stop (time limit or interrupt), or
+    None.
 
     An interrupt is raised again at the end of the block, after the clean-up.
     """

@@ -200,8 +200,8 @@ def _learned(
 
 
 _NEXT = (
-    "Next: `forewarn measure` shows how good its warnings are nevertheless; more "
-    "traces or --abstraction auto may make a better model."
+    "Next: measure its warnings with `forewarn measure`; they may still be useful. "
+    "More traces or --abstraction auto may give a better model."
 )
 
 
@@ -228,8 +228,8 @@ def _lines(
         names = "; ".join(told(chain.states[i]) for i in model.unvisited[:5])
         more = "; …" if len(model.unvisited) > 5 else ""
         yield (
-            "no trace leaves these states, so all their successors are equally "
-            f"likely: {names}{more}"
+            "no trace leaves these states, so all their successors are assumed "
+            f"equally likely: {names}{more}"
         )
     for warning in warnings:
         yield f"warning: {warning}"

@@ -39,14 +39,14 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
             maker = ToFoxglove()
             ToFoxglove(0)().close()  # reports missing packages now
             click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
-            click.echo(f"A layout to import there: {layout()}", err=True)
+            click.echo(f"Layout to import into Foxglove: {layout()}", err=True)
             yield [maker]
         case "web":
             with _page() as page:
                 yield [page]
         case _:
             raise InvalidInput(
-                f"there is no live view {live!r:.80}",
+                f"{live!r:.80} is not a live view",
                 source="watched_live",
                 mend="give 'line', 'web', 'foxglove' or None",
             )

@@ -219,8 +219,8 @@ def measure(
 
 
 _OR_ELSE = (
-    ", or add --allow-training-seeds, also if these are different recordings of a "
-    "scenario with the same name"
+    ", or add --allow-training-seeds, which is also needed for different recordings "
+    "of a scenario with the same name"
 )
 _OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
 

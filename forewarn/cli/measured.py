@@ -78,10 +78,10 @@ def _measured(found: Measurement, facts: Mapping[str, Any]) -> Iterator[Shown]:
         yield from _paper_table(found)
     if (acting := facts["guarded"]) is not None:
         yield ""
-        yield f"With the guard acting, on the same {acting['pairs']} seeds:"
+        yield f"With the guard intervening, on the same {acting['pairs']} seeds:"
         yield from told.guarded(acting)
         if acting["failed"]:
-            yield f"{acting['failed']} of {acting['episodes']} guarded episodes failed."
+            yield f"{acting['failed']} of {acting['episodes']} guarded runs failed."
     elif not facts["acts"]:
         yield ""
         yield NOTHING_ENFORCED
@@ -167,7 +167,7 @@ def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         if share is not None:
             yield ""
             fitted = share == facts["fitted_compliance"]
-            why = ", as fitted to published runs" if fitted else ""
+            why = " (fitted to published runs)" if fitted else ""
             yield f"A robot that heeds a warning in {share:.0%} of its runs{why}:"
             yield from tabled(_FAMILY, [r for r in rows if r["compliance"] == share])
     yield ""
@@ -177,7 +177,7 @@ def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         f"{facts['paper']['completion_kept']:.1%} of the completions kept."
     )
     yield ""
-    yield "Completed at the same fraction of unsafe runs:"
+    yield "Completed runs, compared at the same fraction of unsafe runs:"
     yield from tabled(_BARS, facts["bars"])
     yield facts["label"]
 
@@ -204,7 +204,7 @@ _FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
     "model calls": lambda row: f"{row['model_calls']:.1f}",
     "tokens": lambda row: "none" if row["tokens"] is None else f"{row['tokens']:.0f}",
     "warnings": lambda row: f"{row['warnings']:.2f}",
-    "us a decision": lambda row: figure(row["review_us"], "{:.0f}"),
+    "µs per decision": lambda row: figure(row["review_us"], "{:.0f}"),
 }
 _BARS: dict[str, Callable[[dict[str, Any]], object]] = {
     "against": lambda bar: bar["what"],

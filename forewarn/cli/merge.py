@@ -179,7 +179,7 @@ def _lines(
         yield f"Of these {runs} runs, interventions stopped {_stops(found.censored)}."
     if found.let_pass:
         yield (
-            f"Not enforced with --let-pass: {_stops(found.let_pass)}. The later "
+            f"Stops skipped because of --let-pass: {_stops(found.let_pass)}. The later "
             "transitions of these runs are weighted to represent the stopped runs too."
         )
     if found.unweighted:

@@ -79,7 +79,7 @@ def left_out(folders: Iterable[Path]) -> list[str]:
     told = [
         (
             f"{folder}: {count} runs of an interrupted or still running `forewarn "
-            "collect` are left out; run the same command again to include them"
+            "collect` are left out; run that `collect` again to include them"
         )
         for folder in folders
         if (count := pending(folder))
@@ -171,13 +171,13 @@ def progress(
 ) -> Iterator[Item]:
     """Yields the items; prints progress to standard error if they take long.
 
-    The progress line shows the count, the rate per second, the time left and the
-    memory used. On a terminal, this line is updated in place; elsewhere, a new line is
+    The progress line shows the count, the rate per second, the time left and the peak
+    memory use. On a terminal, this line is updated in place; elsewhere, a new line is
     printed every ten seconds.
 
     Args:
         items: The items to yield.
-        what: The name of the items.
+        what: What the items are, such as "frames".
         total: The total number of items, if known.
         also: A function that returns additional text.
     """

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @click.group()
 def rules() -> None:
-    """Manage rules, which intervene if conditions hold when an event is about to
-    happen.
+    """Manage rules: each intervenes if its conditions are true when an event is about
+    to happen.
 
     Every command takes --json.
     """
@@ -94,7 +94,7 @@ def say_unknown(signals: Sequence[str]) -> None:
         names = ", ".join(signals)
         note(
             f"missing from some traces: {names}; where a signal is missing, "
-            "conditions on it are unknown, and no rule fires because of them"
+            "conditions on it are unknown, and a rule does not fire on them"
         )
 
 
@@ -170,7 +170,7 @@ def _say_step(step: VersionChange, path: Path) -> None:
     from forewarn.abstractions.serial import to_json
 
     payload = {"rules": str(path), **to_json(step)}
-    said = f"{path}: version {step.version}, {step.stage}; it was {step.before}"
+    said = f"{path}: version {step.version}, {step.stage} (before: {step.before})"
     say(payload, [*step.difference, said])
 
 
@@ -208,10 +208,10 @@ def evolve(
         holdout: Fraction of the tasks to hold out for evaluating the rules.
         vocabulary: Predicates for new rules. primitive: only primitive predicates;
             without --rules, evolution then starts without rules. expert: also
-            handwritten hazards, such as damages.
+            handwritten predicates for hazards, such as damages.
         out: Write the proposed rules to this file.
         report: Write a report to this folder: the changes as a diff, the traces with
-            changed verdicts, and the traces that are still wrong.
+            changed verdicts, and the traces that are still misclassified.
         seed: Random seed.
     """
     from forewarn.abstractions.errors import InvalidTrace
@@ -329,8 +329,8 @@ def import_(
 def _imported(found: Imported, out: Path) -> Iterator[str]:
     total = len(found.rules.rules)
     yield (
-        f"{found.files} files, {total} rules read, {found.runnable} runnable,"
-        f" {total - found.runnable} need a predicate; written to {out}"
+        f"{found.files} files with {total} rules: {found.runnable} runnable,"
+        f" {total - found.runnable} without a needed predicate; written to {out}"
     )
     if fixes := found.fixes():
         yield ""
@@ -484,7 +484,7 @@ def score(
 def _scored(found: Score) -> Iterator[str]:
     yield (
         f"{found.traces} traces, {found.unsafe} unsafe and {found.safe} safe;"
-        f" {len(found.called)} called unsafe:"
+        f" {len(found.called)} predicted unsafe:"
         f" precision {found.precision:.3f}, recall {found.recall:.3f},"
         f" F1 {found.f1:.3f}"
     )

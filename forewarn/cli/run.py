@@ -351,4 +351,4 @@ def _story(episode: Episode) -> Iterator[str]:
         yield f"{time_s:7.1f} s  {text}"
     yield f"{episode.duration_s:7.1f} s  {episode.error or episode.ended}"
     if episode.record:
-        yield f"The run record: {episode.record}; `forewarn report` shows it."
+        yield f"Run record: {episode.record}; `forewarn report` shows it."

@@ -61,7 +61,7 @@ def _listed(found: Sequence[Scenario], families: Sequence[Family]) -> Iterator[s
     yield from table(["scenario", "world", ""], rows)
     yield ""
     many = [(f"{each.name}:TASK", len(each.tasks), each.title) for each in families]
-    yield from table(["one for each task", "tasks", ""], many)
+    yield from table(["family", "tasks", ""], many)
 
 
 def _family(family: Family) -> dict[str, Any]:
@@ -125,7 +125,8 @@ def _lines(scenario: Scenario, called: str) -> Iterator[str]:
         span = scenario.expected_base_rate.get(law.name)
         line = f"law {law.name}: {law.title or law.text}"
         if span:
-            line += f" (violated in {span[0]:.0%} to {span[1]:.0%} of runs)"
+            expected = f"{span[0]:.0%} to {span[1]:.0%} of runs"
+            line += f" (expected to be violated in {expected})"
         yield line
     for name, draw in scenario.draws.items():
         yield f"random {name}: {draw}"

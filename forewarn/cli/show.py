@@ -136,8 +136,8 @@ def _shown(
 
 
 def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
-    """Yields a sentence on first visits: that the bounds refer to them, or which option
-    shows such bounds.
+    """Yields a sentence if the model has bounds for first visits: that they are shown,
+    or which option shows them.
     """
     from forewarn.monitors.risk.first_visits import FirstVisits
 
@@ -152,7 +152,7 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
         )
     else:
         horizon = " or ".join(f"--horizon {each:g}" for each in sorted(known))
-        yield f"{horizon} shows the narrower bounds of first visits."
+        yield f"{horizon} shows narrower bounds, for a run's first visit to a state."
 
 
 def bounds_line(delta: float, support: str) -> str:
@@ -209,7 +209,10 @@ def _lines(path: Path, model: Model, abstraction: Abstraction | None) -> Iterato
     chain, facts = model.chain, model.training
     yield f"{path}: {chain.n} states, {chain.transitions} transitions"
     if model.counts is not None:
-        ends = {"absorb": "a trace's end leads to END", "ignore": "ends are ignored"}
+        ends = {
+            "absorb": "the end of a trace leads to END",
+            "ignore": "the ends of traces are ignored",
+        }
         yield (
             f"Learned from {facts.get('traces', '?')} traces with "
             f"{facts.get('frames', '?')} frames; alpha {model.alpha} over "
@@ -244,7 +247,7 @@ def _state_table(model: Model, abstraction: Abstraction | None) -> Iterator[str]
         head.insert(1, "visits")
         for row, i in zip(rows, order, strict=True):
             row.insert(1, f"{int(visits[i]):,}")
-    head.append("what holds" if abstraction else "")
+    head.append("true predicates" if abstraction else "")
     for row, i in zip(rows, order, strict=True):
         row.append(_what_holds(model, abstraction, i))
     yield from table(head, rows)
@@ -259,7 +262,7 @@ def _successors(model: Model, state: int) -> str:
     shown = [f"{chain.states[j]} {p:.4g}" for j, p in likely[:_SHOWN_SUCCESSORS]]
     if len(likely) > _SHOWN_SUCCESSORS:
         shown.append(f"{len(likely) - _SHOWN_SUCCESSORS} more")
-    made_up = " (made up)" if state in model.unvisited else ""
+    made_up = " (assumed)" if state in model.unvisited else ""
     return ", ".join(shown) + made_up
 
 
@@ -268,7 +271,7 @@ def _what_holds(model: Model, abstraction: Abstraction | None, state: int) -> st
     marks = ["starts here"] if state == chain.initial else []
     if abstraction is not None and state != chain.end:
         held = abstraction.holding(abstraction.bits(chain.states[state]))
-        marks.insert(0, " and ".join(held) or "none of them")
+        marks.insert(0, " and ".join(held) or "none")
     return "; ".join(marks)
 
 

@@ -209,10 +209,10 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         for law, skill in tried["skill"].items()
     ]
     yield (
-        "Skill of each method for finding predicates, on held-out runs (1 is perfect,"
+        "Skill of each method for finding predicates, on held-out runs (1: perfect; 0:"
     )
-    yield "0 no better than the base rate); the best of each scenario is used:"
-    yield from table(["scenario", "way", "what", "law", "skill"], rows)
+    yield "no better than the base rate). Each scenario uses its best method:"
+    yield from table(["scenario", "method", "name", "law", "skill"], rows)
     yield ""
     fared = [{**each, **law} for each in found for law in each["laws"]]
     columns = ("scenario", "law", "states", "horizon", *BRIEFLY, "in time")

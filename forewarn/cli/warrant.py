@@ -152,10 +152,10 @@ def warrant_renew(
 
     LOGS are the logs that were used to create the guard, and new logs. The model is
     kept. All runs that were not used to learn the model are used for new thresholds and
-    a new certificate, with the same rates and confidence. The evidence against the old
-    certificate is discarded. With groups, this excludes all runs of groups that were
-    used to learn the model. If a rate cannot be guaranteed, the guard is not changed,
-    and the exit status is 1.
+    a new certificate, with the same rates and confidence. With groups, only groups that
+    were not used to learn the model are used. The evidence against the old certificate
+    is discarded. If a rate cannot be guaranteed, the guard is not changed, and the exit
+    status is 1.
 
     \b
     Example:
@@ -193,8 +193,8 @@ def warrant_renew(
 
 
 def _call_logs(logs: Sequence[Path]) -> list[Path]:
-    """The files if all of them are logs of tool calls, or none if none of them is;
-    raises an error if only some are.
+    """Returns the files if all of them are logs of tool calls, and an empty list if
+    none is; raises InvalidInput if only some are.
     """
     from forewarn.abstractions.readers.calls import is_call_log
     from forewarn.abstractions.readers.stored import files_in

@@ -106,9 +106,9 @@ def _entry(law: Law) -> dict[str, Any]:
 
 def _listing(book: list[Law]) -> Iterator[str]:
     rows = [(law.name, law.article or "-", law.title) for law in book]
-    yield from table(["law", "article", "in plain words"], rows)
+    yield from table(["law", "article", "meaning"], rows)
     yield ""
-    yield "forewarn laws NAME shows one with its formula, signals and automaton."
+    yield "forewarn laws NAME shows a law's formula, signals and automaton."
 
 
 class _Shown:
@@ -138,12 +138,12 @@ class _Shown:
         if law.article:
             yield f"  {law.article}" + (f", {law.statute}" if law.statute else "")
         if law.edition:
-            yield f"  as {_AUTHORS[law.edition]} has it"
+            yield f"  edition: {_AUTHORS[law.edition]}"
         if law.note:
             yield f"  {law.note}"
         yield "  signals: " + ", ".join(law.signals)
         if law.clock_s:
-            yield f"  its monitor ticks every {law.clock_s:g} s, or slower"
+            yield f"  shortest period of its monitor: {law.clock_s:g} s"
         for part, automaton in self.parts or [(law, self.automaton)]:
             clock = f" at {automaton.period_s:g} s" if automaton.period_s else ""
             drawn = outline(automaton)
@@ -348,7 +348,7 @@ def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
     try:
         found = find_laws(name, book, trace.vocabulary)
     except InvalidExpression as error:
-        # A CSV file may have columns that its vocabulary does not know.
+        # A CSV file may have columns that its vocabulary does not contain.
         if trace.vocabulary is None or not _has_free_columns(trace):
             raise
         try:

@@ -312,10 +312,10 @@ def _entry(counts: Ints | None, state: int) -> int | None:
 
 def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
     """Formats the rows as a table with a header, without empty columns."""
-    head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
+    head = ["state", "risk", "worst", "in", "visits", "broken", "true predicates"]
     body = []
     for row in rows:
-        words = "" if row.words is None else " and ".join(row.words) or "none of them"
+        words = "" if row.words is None else " and ".join(row.words) or "none"
         seen = (
             "" if count is None else f"{count:,}"
             for count in (row.visits, row.violations_seen)

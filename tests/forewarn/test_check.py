@@ -406,7 +406,7 @@ def test_people_read_what_holds_in_a_state(speeds: Path) -> None:
     shown = forewarn(
         speeds, "--prop", 'P=? [ F "speed < 0.5" ]', "--from", "all"
     ).stdout
-    assert "what holds" in shown
+    assert "true predicates" in shown
     assert "brake > 5" in shown
     law = "always(brake > 5 -> eventually[0, 0.2 s] speed < 0.5)"
     shown = forewarn(speeds, "--law", law, "--within", "4", "--from", "all").stdout

@@ -185,7 +185,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a live view that does not exist": (
         lambda: forewarn.watched_live("lime").__enter__(),
-        "watched_live: there is no live view 'lime'",
+        "watched_live: 'lime' is not a live view",
     ),
 }
 

@@ -40,7 +40,7 @@ def model_path(tmp_path: Path) -> str:
 
 
 ANNOUNCED = (
-    "For the risk of breaking the law always not collision: alert from 0.3, slow from"
+    "Interventions for the law always not collision, by risk: alert from 0.3, slow from"
     " 0.5, stop from 0.8.\n"
 )
 
@@ -202,8 +202,8 @@ def test_laws_that_the_policy_does_not_rule_are_named(
     ]
     acts = (*ruling(tmp_path, "*"), "--intervene", "stop")
     assert stdio(model_path, frame(0), options=acts).stderr.splitlines() == [
-        f"For the risk of breaking the law {LAW}: stop from 0.2.",
-        f"For the risk of breaking the law {OTHER}: stop from 0.2.",
+        f"Interventions for the law {LAW}, by risk: stop from 0.2.",
+        f"Interventions for the law {OTHER}, by risk: stop from 0.2.",
     ]
     shadow = stdio(model_path, frame(0), options=(*acts[:-1], "none")).stderr
     assert shadow.endswith("The guard decides and records, but enforces nothing.\n")

@@ -51,7 +51,7 @@ def test_the_text_for_people_names_the_same_things() -> None:
     for part in (
         "38_2: At yellow, stop",
         "Article 38 (2), Regulation on the Implementation",
-        "as ProbGuard has it",
+        "edition: ProbGuard",
         "signals: traffic_light, lane_count, speed",
         "38_2_go_on: always (yellow and lane_count == 0",
         "102 states at 0.1 s",
@@ -69,7 +69,7 @@ def test_edition_and_period_change_the_automaton() -> None:
 def test_a_law_with_its_own_clock_keeps_it() -> None:
     shown = _json("51_6")
     assert shown["clock_s"] == shown["automaton"]["period_s"] == 0.5
-    assert "ticks every 0.5 s" in _run("51_6").stdout
+    assert "shortest period of its monitor: 0.5 s" in _run("51_6").stdout
 
 
 def test_an_article_shows_all_its_laws() -> None:

@@ -107,7 +107,7 @@ def test_runs_that_are_let_pass_stand_for_those_that_are_stopped(
     shutil.copy(learned.model(WORLD), model)
     done = call("merge-tallies", passing, "--into", model)
     assert done.exit_code == 0, done.output
-    assert "Not enforced with --let-pass: " in done.stdout
+    assert "Stops skipped because of --let-pass: " in done.stdout
     assert "are weighted to represent the stopped runs" in done.stdout
 
 

@@ -143,7 +143,7 @@ MISTAKES = (
     of("show road.json --law no_collision", "--law", "--risk"),
     of("export road.json --of no_colision --format csv", "road.json", "no_collision"),
     of("monitor traces --law no_collision --out v.csv", "--out", ".parquet"),
-    of(f"{MONITOR} 51_5 --period 100ms", "--period", "100ms", "a number alone"),
+    of(f"{MONITOR} 51_5 --period 100ms", "--period", "100ms", "only a number"),
     of("tune tiny-road --model road.json --cost 5% --out p", "write 0.05"),
     of("scenarios end", "end.yaml"),
     of("apollo guard --fake s2 --told rain=heavy --model road.json", "--told"),

@@ -228,7 +228,7 @@ def test_single_episode_is_printed_as_a_timeline(tmp_path: Path, model: Path) ->
     assert "done: reflect until" in said
     times = [float(line.split(" s ")[0]) for line in said.splitlines()[:-1]]
     assert times == sorted(times)
-    assert "The run record: " in said.splitlines()[-1]
+    assert "Run record: " in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize("how", [["--shadow"], ["--intervene", "none"]])
@@ -277,7 +277,7 @@ def test_run_resumes_and_starts_afresh_on_request(
     assert [each["error"] is None for each in more["episodes"]] == [True, True, False]
     said = forewarn(*words)
     assert said.startswith("UNGUARDED")
-    assert "1 of 3 episodes failed, the first with seed 2: Connec" in said
+    assert "1 of 3 runs failed, the first with seed 2: Connec" in said
     again: list[Any] = [*words, "--rerun"]
     status, line = refused(*again)
     assert (status, line) == (
@@ -414,21 +414,23 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert set(found["baselines"]) == {"deadline"}
     assert found["guarded"]["laws"][0]["violating_guarded"] == 0
     said = forewarn(*arguments)
-    assert "deadline  no_metal_heated" in said and "With the guard acting" in said
+    assert "deadline  no_metal_heated" in said and "With the guard intervening" in said
     assert "no_metal_heated" in said
 
 
 def test_measure_says_where_nothing_is_enforced(model: Path) -> None:
     words: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "20"]
     alerts = forewarn(*words, "--intervene", "alert")
-    assert "With the guard acting" not in alerts and "arrived  caused" not in alerts
+    assert (
+        "With the guard intervening" not in alerts and "arrived  caused" not in alerts
+    )
     assert "The policy only alerts, so nothing was prevented." in alerts
     assert "--intervene stop" in alerts
     found = told(*words, "--intervene", "alert")
     assert found["guarded"] is None and found["acts"] is False
     assert found["only_alerts"] == ["no_metal_heated"]
     acting = forewarn(*words, "--intervene", "alert,stop")
-    assert "With the guard acting" in acting and "only alerts" not in acting
+    assert "With the guard intervening" in acting and "only alerts" not in acting
 
 
 def test_run_says_how_guarded_runs_end(model: Path, tmp_path: Path) -> None:

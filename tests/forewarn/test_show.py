@@ -79,7 +79,9 @@ def test_a_published_chain_has_no_counts() -> None:
 def test_people_see_the_busiest_state_first(kettle: Path) -> None:
     lines = forewarn("show", kettle).stdout.splitlines()
     assert lines[0] == f"{kettle}: 4 states, 8 transitions"
-    assert "alpha 1 over declared transitions; ends are ignored." in lines[1]
+    assert (
+        "alpha 1 over declared transitions; the ends of traces are ignored." in lines[1]
+    )
     head = next(i for i, line in enumerate(lines) if line.startswith("state"))
     states = [line.split()[0] for line in lines[head + 1 :]]
     assert states == ["warming", "cold", "hot", "dry"]
@@ -92,7 +94,7 @@ def test_people_see_states_in_words(speeds: Path) -> None:
     assert "  1. speed > 10" in text and "  2. speed < 5" in text
     assert "A step takes 0.1 s." in text
     rows = {line.split()[0]: line for line in text.splitlines() if line}
-    assert rows["10"].endswith("speed > 10") and rows["00"].endswith("none of them")
+    assert rows["10"].endswith("speed > 10") and rows["00"].endswith("none")
     assert rows["01"].endswith("speed < 5; starts here") and "stays" in rows["END"]
 
 
@@ -124,7 +126,7 @@ def test_output_says_where_bounds_are_from_first_visits(speeds: Path) -> None:
     said = forewarn("show", speeds, "--risk", "--horizon", "3").stdout
     assert "[low, high] refers to a run's first visit" in said
     said = forewarn("show", speeds, "--risk").stdout
-    assert "--horizon 3 shows the narrower bounds of first visits" in said
+    assert "--horizon 3 shows narrower bounds, for a run's first visit" in said
 
 
 def test_the_risk_of_a_law_over_labels() -> None:

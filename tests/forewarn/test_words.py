@@ -87,7 +87,7 @@ def test_a_name_that_is_nearly_right_gets_the_right_one(
 def test_a_scenario_is_shown_without_python_s_dictionaries() -> None:
     said = told("scenarios", "s3")
     assert "{" not in said and "(" not in said.split("predicates:")[0].replace(
-        "(violated in", ""
+        "(expected to be violated in", ""
     )
     assert "random speed: normal, mean 40, sd 5, from 28 to 52" in said
     assert "random green_s: uniform, from 30 to 40" in said

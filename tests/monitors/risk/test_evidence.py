@@ -213,9 +213,9 @@ def test_the_table_for_people() -> None:
     law = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
     table = assess(model, law, 3)
     head, body = for_people(risk_rows(table, ABSTRACTION, visits=model.visits))
-    assert head == ["state", "risk", "worst", "in", "visits", "what holds"]
+    assert head == ["state", "risk", "worst", "in", "visits", "true predicates"]
     moving = next(cells for cells in body if cells[0] == "11")
     assert moving[-1] == "speed > 0.5 km/h and traffic_light == red"
     says = {cells[0]: cells[-1] for cells in body}
-    assert says["10"] == "speed > 0.5 km/h" and says["00"] == "none of them"
+    assert says["10"] == "speed > 0.5 km/h" and says["00"] == "none"
     assert "[" in moving[1] and moving[3] == "wait:1"

@@ -163,7 +163,7 @@ def _short(values: Mapping[str, Value]) -> dict[str, Value]:
 
 def _label(broken: list[Broken]) -> dict[str, str]:
     if not broken:
-        return {"label": "safe", "label_basis": "its laws held to the end"}
+        return {"label": "safe", "label_basis": "no law was broken"}
     names = sorted({each.law for each in broken})
     return {"label": "unsafe", "label_basis": f"broke {', '.join(names)}"}
 
@@ -181,7 +181,7 @@ def code() -> Iterator[dict[str, Any]]:
                     "label": label,
                     "label_basis": entry["hazard"]
                     if label == "unsafe"
-                    else f"mirrors one that {entry['hazard']}",
+                    else f"benign counterpart of a program that {entry['hazard']}",
                     "task": f"program {number}",
                     "events": [_code_event(i, cell) for i, cell in enumerate(cells)],
                 }
@@ -209,7 +209,7 @@ def styled(imports: str, program: str, style: int) -> list[str]:
 
 
 def main(names: list[str]) -> None:
-    """Writes the files of these domains; of all domains if none is named."""
+    """Writes the labelled traces of these domains; of all if `names` is empty."""
     for made in (household, driving, code):
         if not names or made.__name__ in names:
             spaces = None if made is code else (",", ":")

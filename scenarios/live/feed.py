@@ -50,9 +50,7 @@ dropped if `MOST_FRAMES` wait.
 SCENES_APART_S = 0.04
 """The minimum real time in seconds between two scenes."""
 FAREWELL_S = 1.0
-"""The time limit in seconds for sending a run's last messages, once nothing is guarded
-any more.
-"""
+"""The time limit in seconds for sending the last messages after a run has ended."""
 READS_S = 30.0
 """The time limit in seconds for the server to read what was sent."""
 
@@ -96,7 +94,7 @@ class ToPage:
 
 
 class Line:
-    """Sends messages to the server from a thread of its own.
+    """Sends messages to the server from its own thread.
 
     Args:
         server: The connection settings of the server.
@@ -110,7 +108,7 @@ class Line:
         self.dropped = 0
 
     def put(self, content: Any, most: int = MOST_WAITING) -> None:
-        """Sends a message, unless this many others wait."""
+        """Queues a message, or drops it if `most` others are already waiting."""
         if self._waiting.qsize() >= most:
             self.dropped += 1
         else:
@@ -292,13 +290,13 @@ class Feed(Listener):
 
 
 def _told(drift: Drift) -> tuple[str, list[str]]:
-    """Returns a sentence about drift, and a line for each examined quantity."""
+    """Returns a sentence about drift, and a line for each tested quantity."""
     lines = [
         f"{each.came}: {each.share * each.by.evidence:.2g}" for each in drift.examined
     ]
     if drift.not_examined:
-        lines.append(f"not examined: {', '.join(drift.not_examined)}")
-    return next(drift.sentences(), "No quantity is examined for drift."), lines
+        lines.append(f"not tested: {', '.join(drift.not_examined)}")
+    return next(drift.sentences(), "No quantity is being tested for drift."), lines
 
 
 def _risk(law: LawWatch) -> tuple[float | None, ...] | None:

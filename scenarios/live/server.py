@@ -45,9 +45,9 @@ def page() -> tuple[bytes, str]:
 
 
 MINUTE_S = 60.0
-"""How many seconds of a run are stored, in the run's own time."""
+"""The length of the part of a run that is stored, in seconds of simulated time."""
 APART_S = 0.05
-"""The minimum time in seconds between stored frames, in the run's own time."""
+"""The minimum distance of stored frames, in seconds of simulated time."""
 MOST_MOMENTS = 4000
 MOST_EVENTS = 200
 MOST_OUTLINED = 200
@@ -122,7 +122,7 @@ class LiveRun:
             self._times.pop()
         if not close or news:
             self._kept_s = time_s
-        # A frame with news is never replaced.
+        # A frame with a new decision or a violation is never replaced.
         self._news = news
         self.moments.append((self.version, line))
         self._times.append(time_s)
@@ -251,7 +251,7 @@ class Request:
 
 
 class RequestError(Exception):
-    """The request is answered with an error status."""
+    """A request that is answered with an error status."""
 
     def __init__(self, status: str) -> None:
         self.status = status
@@ -283,7 +283,7 @@ class Server:
     async def _attend(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        # The oldest silent connection is dropped, so that silence shuts nobody out.
+        # The oldest idle connection is dropped, so that new ones are always accepted.
         self._strangers[writer] = None
         if len(self._strangers) > MOST_STRANGERS:
             oldest = next(iter(self._strangers))
@@ -349,7 +349,7 @@ class Server:
         view, silent_s = View(self._hub), 0.0
         kind = "application/x-ndjson"
         writer.write(_head_of("200 OK", kind, NOTHING, None))
-        # This bounds the memory for a viewer that does not read.
+        # This limits the memory for a viewer that does not read.
         writer.transport.set_write_buffer_limits(high=1 << 16)
         while not writer.is_closing():
             lines = list(view.news())

@@ -64,7 +64,8 @@ def _text(value: object) -> str:
 _SIDE, _LEFT, _BELOW, _ABOVE = 320, 60, 42, 12
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKS = ("circle", "square", "diamond", "triangle", "cross")
-"""The shapes of curves' points; they are hollow for the first curves, then filled."""
+"""The shapes of the points of a curve; hollow for the first five curves, then filled.
+"""
 
 
 @dataclass(frozen=True, slots=True)

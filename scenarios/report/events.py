@@ -62,9 +62,7 @@ class Telling:
         """Yields an event when an intervention is first obeyed."""
         if outcome.get("obeyed") and not self._obeyed:
             self._obeyed = True
-            yield RunEvent(
-                time_s, "obeyed", "The world shows that the intervention was obeyed."
-            )
+            yield RunEvent(time_s, "obeyed", "The intervention was obeyed.")
 
 
 def events(

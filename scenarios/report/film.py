@@ -92,7 +92,7 @@ def _ego(moment: VisibleThings | None) -> Point | None:
 
 
 class _Near:
-    """Tells which shapes of the ground are visible from the ego's path."""
+    """The area around the ego's path; selects the shapes of the ground to draw."""
 
     def __init__(self, way: Sequence[Point]) -> None:
         self._way = way[:: max(1, len(way) // 50)]
@@ -188,7 +188,7 @@ TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding"
 _BEFORE_S, _AFTER_S = 4.0, 5.0
 
 Window = tuple[float, float]
-"""The beginning and the end of a part of a run, in the run's own seconds."""
+"""The beginning and the end of a part of a run, in seconds of simulated time."""
 
 
 def film(

@@ -303,7 +303,7 @@ def _header(title: str, cautions: Sequence[str]) -> Iterator[Markup]:
 def _footer(content: Content) -> Iterator[Markup]:
     yield tag(
         "p",
-        f"Made by forewarn {__version__}. Risks refer to the world as seen in the "
+        f"Made by forewarn {__version__}. Risks describe the world as observed in the "
         "training runs; their bounds follow from the counts in these runs.",
     )
     for name in dict.fromkeys(run.path.name for run in content.runs):

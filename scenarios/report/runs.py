@@ -137,8 +137,8 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 SLOW_S = 0.5
-"""If the period in seconds is at least this long, there is one frame per action, and
-the animation does not interpolate between frames.
+"""The minimum period in seconds at which each frame counts as one action, so the
+animation does not interpolate between frames.
 """
 
 

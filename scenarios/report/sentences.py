@@ -94,8 +94,8 @@ def _became(name: str, law: LawStory | None, run: RecordedRun, other_s: float) -
     ]
     worst = max(kinds, key=RANK.__getitem__)
     done = KIND_WORDS[worst].became if worst in KIND_WORDS else ""
-    ahead = f", {other_s - alarm:.1f} s before that" if alarm < other_s else ""
-    end = fate or f"{name} was kept"
+    ahead = f", {other_s - alarm:.1f} s earlier" if alarm < other_s else ""
+    end = fate or f"{name} was not broken"
     return f"a warning came at {alarm:g} s{ahead}; {done}, and {end}."
 
 
@@ -132,7 +132,7 @@ def bounds(run: RecordedRun) -> str | None:
         return None
     said = (
         f"At {run.times_s[i]:g} s the risk is {risk.point:.2f}, with confidence bounds"
-        f" {risk.low:.2f} and {risk.high:.2f}. They hold for any distribution of"
+        f" {risk.low:.2f} and {risk.high:.2f}. They are valid for any distribution of"
         " training runs and allow for transitions that were never seen"
     )
     visits = None if run.chain is None else run.chain.model.visits
@@ -151,7 +151,9 @@ def bounds(run: RecordedRun) -> str | None:
 
 
 def evidence(run: RecordedRun, i: int) -> tuple[str, ...]:
-    """Returns the predicates that held at a frame; empty if the state is unknown."""
+    """Returns the predicates that are true at a frame; empty if it has no known
+    state.
+    """
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:
         return ()

@@ -19,7 +19,7 @@ MEASUREMENT = "measurement.json"
 """The name of the file that `forewarn measure --out` writes into its folder."""
 
 SHOWN_RUNS = 1
-"""The number of a campaign's runs with a section of their own."""
+"""The number of runs of a campaign that have their own section."""
 MOST_LOOSE = 3
 """The maximum number of records that are shown from a folder without a campaign."""
 
@@ -65,8 +65,8 @@ def _acts(one: RecordedRun, other: RecordedRun) -> bool:
 
 
 WORDS = {
-    "guarded": "with the guard acting",
-    "shadow": "the guard only watched",
+    "guarded": "with the guard intervening",
+    "shadow": "with the guard in shadow mode",
     "unguarded": "without a guard",
 }
 """The description of each mode."""
@@ -112,7 +112,7 @@ class Content:
         found = [text for facts in self.measurements for text in cautions(facts)]
         for run in self.runs:
             found += [f"{run.name}: {text}" for text in run.cautions]
-        # Warnings of drift come first.
+        # Cautions about measurements, such as drift, come first.
         return sorted(dict.fromkeys(found), key=lambda text: "Caution" not in text)
 
 

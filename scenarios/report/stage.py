@@ -40,7 +40,7 @@ def stage(
         class_=kind,
         tabindex=0,
         role="group",
-        aria_label="The run: space plays, arrows step, Home and End jump.",
+        aria_label="The run. Space: play or pause; arrows: step; Home, End: jump.",
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ SHOWN = 6
 SEARCHED = 300
 """The maximum number of uneventful runs that are searched for near misses."""
 BEFORE_S, AFTER_S = 6.0, 4.0
-"""How many seconds a card plays before and after the run's most important frame."""
+"""The seconds that a card plays before and after the run's most important frame."""
 
 _POINT = re.compile(r'"point":([0-9.e-]+)')
 _MARGINS = {
@@ -150,7 +150,7 @@ KINDS: Mapping[str, str] = {
     "false": "False alarms: a warning, but no violation",
     "broken": "Not prevented: a law was broken although the guard intervened",
     "stepped in": "Interventions: the guard intervened, and no law was broken",
-    "near": "Near misses: no warning and no violation, but the highest risks",
+    "near": "Near misses: the highest risks without a warning or a violation",
 }
 
 
@@ -247,7 +247,7 @@ def _evidence(run: RecordedRun, i: int) -> str:
     ]
     said = f"At that moment: {', '.join(found[:2])}. " if found else ""
     held = evidence(run, i)
-    return said + (f"Predicates that held: {'; '.join(held)}." if held else "")
+    return said + (f"True predicates: {'; '.join(held)}." if held else "")
 
 
 def _at(run: RecordedRun, name: str, i: int) -> object:

@@ -142,7 +142,7 @@ def measurement(facts: Facts) -> Markup:
     acting, found = facts.get("guarded"), facts.get("drift")
     return joined(
         *(tag("p", said, class_="lead") for said in warnings(facts["laws"], horizon)),
-        tag("h3", f"With the guard acting, on the same {acting['pairs']} seeds")
+        tag("h3", f"With the guard intervening, on the same {acting['pairs']} seeds")
         if acting
         else None,
         *marked(guarded(acting) if acting else ()),
@@ -171,7 +171,7 @@ def measurement(facts: Facts) -> Markup:
             tag(
                 "summary",
                 f"Drift: evidence {found['evidence']:.2g} after {found['runs']} runs "
-                f"(reported from {found['enough']:g})",
+                f"(drift is reported from {found['enough']:g})",
             ),
             *marked(drift(found)),
             class_="fold",

@@ -1,14 +1,14 @@
-// The page that watches runs while they go on: asks its server, keeps a minute, draws.
+// The live page: streams runs from its server, keeps the last minute, and draws.
 
 const MINUTE_S = 60;
 const MOST_EVENTS = 200;
-const CURVES_MS = 100; // how often curves are drawn anew
-const AGAIN_MS = 1000; // how long until a lost server is asked again
+const CURVES_MS = 100; // minimum time between two drawings of the curves
+const AGAIN_MS = 1000; // pause before reconnecting to the server
 
 const find = (selector) => document.querySelector(selector);
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const runs = new Map();
-let chosen = null; // the run that somebody asked for; otherwise the newest is shown
+let chosen = null; // the run that the viewer selected; if null, the newest is shown
 
 function put(parent, name, text, kind) {
   const made = document.createElement(name);
@@ -56,7 +56,7 @@ class Run {
     if (kind === "violated") this.broken = true;
   }
 
-  // Between the last two pictures, on the way from one to the other.
+  // Interpolates between the last two scenes.
   seen(now) {
     const [one, next] = this.scenes.length > 1 ? this.scenes : [this.scenes[0], this.scenes[0]];
     const apart = next.came - one.came;
@@ -74,7 +74,7 @@ class Run {
 
   get mood() { return this.broken ? "bad" : !this.last || this.last.decision === "proceed" ? "" : "warn"; }
 
-  // As the curves want it.
+  // The data in the format that Curves needs.
   get film() {
     const { frames, about } = this, times = frames.map((frame) => frame.time);
     const part = (k, j) => frames.map(({ risks }) => (risks[k] === null ? null : risks[k][j]));
@@ -276,7 +276,7 @@ async function listen(token) {
   runs.clear();
   chosen = null;
   let waiting = true;
-  say("Connected, and waiting for the first frame.", "live");
+  say("Connected. Waiting for the first frame …", "live");
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -300,13 +300,13 @@ function say(words, kind) {
 
 async function watch() {
   const token = window.location.hash.slice(1);
-  if (!token) { say("The URL lacks its token: open the whole URL that the command printed.", "refused"); return; }
+  if (!token) { say("The URL contains no token: open the whole URL that the command printed.", "refused"); return; }
   for (;;) {
     try {
       await listen(token);
     } catch (error) {
       if (error instanceof TypeError && error.message === "token") {
-        say("The token is not valid: open the URL that the command printed last.", "refused");
+        say("The token is not valid: open the URL from the last run of the command.", "refused");
         return;
       }
     }

@@ -1,4 +1,4 @@
-// Who and what there is, each in its own frame: metres, ahead is up.
+// Draws vehicles, people, robots and objects, each in its own frame: in metres, facing up.
 
 function box(pen, left, low, wide, high, round) {
   pen.beginPath();
@@ -37,11 +37,11 @@ function vehicle(pen, one, color, pixel) {
   pen.strokeStyle = color(ego ? "ego-line" : "line");
   pen.lineWidth = Math.max((ego ? 1.8 : 1) * pixel, 0.06);
   pen.stroke();
-  if (6 * pixel > w) return; // too small for more
+  if (6 * pixel > w) return; // too small for details
   pen.fillStyle = glass;
   if (w < 1.2) { disc(pen, 0, -0.1 * l, 0.32 * w, 0.2 * l); pen.fill(); return; }
   if (l > 7.5) {
-    // A lorry or a bus: a cab, and what is behind it.
+    // A lorry or a bus: a cab with a long body behind it.
     shape(pen, [-0.42 * w, l / 2 - 0.9], [0.42 * w, l / 2 - 0.9], [0.46 * w, l / 2 - 0.3], [-0.46 * w, l / 2 - 0.3]);
     pen.fill();
     box(pen, -0.42 * w, -l / 2 + 0.3, 0.84 * w, l - 1.9, 0.15);
@@ -61,7 +61,7 @@ function vehicle(pen, one, color, pixel) {
   pen.fillStyle = "#c8372d";
   for (const x of [-0.36, 0.36]) { box(pen, (x - 0.09) * w, -l / 2 + 0.03, 0.18 * w, 0.16, 0.06); pen.fill(); }
   if (!ego) return;
-  // Which of all is ours shows without its colour: a chevron on the roof.
+  // A chevron on the roof marks the ego, so that its colour is not the only mark.
   shape(pen, [0, 0.08 * l], [0.26 * w, -0.1 * l], [0, -0.03 * l], [-0.26 * w, -0.1 * l]);
   pen.fillStyle = color("ego-line");
   pen.fill();
@@ -95,7 +95,7 @@ function robot(pen, one, color, pixel) {
   pen.fill();
 }
 
-// A light at its stop line: shut, closing or open shows by its shape as well.
+// A traffic light at its stop line; its shape shows the state too, not only its colour.
 function light(pen, one, color, pixel) {
   const wide = one.wide, thick = Math.max(one.long, 3 * pixel);
   pen.fillStyle = color("mark");

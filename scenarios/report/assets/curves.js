@@ -1,7 +1,7 @@
-// Curves over the time of a run: what happened, the risks with their bounds, signals.
+// Plots over the time of a run: events, risks with their bounds, and signals.
 
 const SVG = "http://www.w3.org/2000/svg";
-const CHARACTER = 7.1; // how wide one is at most, at the size that is used
+const CHARACTER = 7.1; // maximum width of a character in pixels, at our font size
 
 function element(parent, name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -13,7 +13,7 @@ function element(parent, name, attributes, text) {
 
 const cut = (text, limit) => (text.length > limit ? text.slice(0, Math.max(1, limit - 1)) + "…" : text);
 
-// Consecutive frames that a test holds for, as pairs of first and last.
+// Spans of consecutive frames that pass a test, as pairs of first and last index.
 function spans(values, test) {
   const found = [];
   values.forEach((value, i) => {
@@ -29,11 +29,11 @@ const MARKS = {
   owed: ["threshold", "M0 -5L5 0L0 5L-5 0Z"],
   violated: ["bad", "M-4 -4L4 4M4 -4L-4 4"],
 };
-// The ring around a mark of the other run: no two kinds of marks look the same.
+// A ring around the marks of the other run, so that marks differ in shape.
 const RING = "M-7.5 0a7.5 7.5 0 1 0 15 0a7.5 7.5 0 1 0 -15 0";
 
 class Curves {
-  // run: the one that is shown; ghost: another one beside it, such as without a guard.
+  // run: the run that is shown; ghost: a second run to compare, such as without a guard.
   constructor(box, run, seek, ghost) {
     Object.assign(this, { box, run, seek, ghost, heads: [] });
   }
@@ -61,7 +61,7 @@ class Curves {
 
   frame(name, height, low, high, more, ticks) {
     const { width, begin, end } = this, left = 40, right = 18, bottom = ticks === false ? 6 : 20;
-    // A name that does not fit beside what else is said of it has a line of its own.
+    // If the name and the extra text do not fit on one line, the text gets a second line.
     const lower = more && CHARACTER * (name.length + more.length) + 30 > width - left - right ? 16 : 0, top = 24 + lower;
     height += lower;
     const span = Math.max(end - begin, 1e-9);
@@ -103,13 +103,13 @@ class Curves {
     this.seek(this.begin + share * span);
   }
 
-  // Where frames follow actions nothing changes between two of them.
+  // With one frame per action, the curve is a step function.
   point(run, before, plot, i, value) {
     const x = plot.x(run.times[i]).toFixed(1), y = plot.y(value).toFixed(1);
     return before ? (run.step ? `H${x}V${y}` : `L${x} ${y}`) : `M${x} ${y}`;
   }
 
-  // From where to where frames a to b reach: half a frame on both sides, or onward.
+  // The x range of frames a to b: half a frame more on both sides, or up to the next frame.
   reach(plot, a, b) {
     const { times } = this.run, last = times.length - 1;
     const half = (plot.right - plot.left) / Math.max(last, 1) / 2;
@@ -127,7 +127,7 @@ class Curves {
     }
   }
 
-  // -- what happened ------------------------------------------------------------------
+  // -- events -------------------------------------------------------------------------
 
   marks() {
     const found = [];
@@ -141,7 +141,7 @@ class Curves {
     return found.filter(({ time }) => time >= this.begin && time <= this.end).sort((a, b) => a.time - b.time);
   }
 
-  // Words beside their marks, each in a row where there is room for it.
+  // Labels beside their marks, each in the first row with enough space.
   happened(marks) {
     const left = 40, right = this.width - 18, rows = [];
     const x = (t) => left + ((t - this.begin) / Math.max(this.end - this.begin, 1e-9)) * (right - left);
@@ -226,7 +226,7 @@ class Curves {
   strips() {
     const { strips } = this.run;
     const plot = this.frame("predicates", 44 + 30 * strips.length, 0, 0);
-    this.head(plot); // beneath the names, which must stay readable
+    this.head(plot); // drawn below the names, so that they stay readable
     strips.forEach((strip, row) => {
       const y = plot.top + 6 + 30 * row;
       element(plot.svg, "text", { x: plot.left, y: y + 8, class: "over" }, cut(strip.name.replaceAll("_", " "), Math.floor((plot.right - plot.left) / CHARACTER)));

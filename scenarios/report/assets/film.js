@@ -1,4 +1,4 @@
-// The page's runs, each with its player; the first plays as soon as it is seen.
+// Creates a player for each run of the page; the first run plays once it is visible.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const players = data.runs.map((run, k) => new Player(document.getElementById("run-" + (k + 1)), run));
@@ -6,7 +6,7 @@ for (const button of document.querySelectorAll(".card")) new Card(button, data.c
 
 if (players.length && !calm.matches) players[0].playAlone();
 
-// On paper everything is open, and in the colours of paper.
+// For printing, all sections are opened, and everything is drawn in the print colours.
 const folded = [];
 window.addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details:not([open])")) { fold.open = true; folded.push(fold); }

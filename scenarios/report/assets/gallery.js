@@ -1,4 +1,4 @@
-// A campaign's cards: each a still of its moment, played large on a click.
+// The cards of a campaign: each shows a still, and a click plays the run in a dialog.
 
 const dialog = document.querySelector("dialog");
 
@@ -22,7 +22,7 @@ class Card {
   }
 
   play() {
-    // A stage of its own each time: what was played before leaves nothing behind.
+    // A new stage each time, so that nothing remains of the run that was played before.
     Card.stage = Card.stage || dialog.querySelector(".stage").cloneNode(true);
     dialog.querySelector(".stage").replaceWith(Card.stage.cloneNode(true));
     dialog.querySelector("h2").textContent = this.button.querySelector(".name").textContent.replace(/^Play /, "");
@@ -36,7 +36,7 @@ class Card {
     if (!calm.matches) Card.player.playAlone();
   }
 
-  // What was played rests as soon as it is put away.
+  // Stops playback when the dialog is closed.
   static rest() {
     if (Card.player) Card.player.playing = Card.player.alone = false;
   }
@@ -44,7 +44,7 @@ class Card {
 
 if (dialog) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
-  // It is told of later than it happens: another card may be on already.
+  // The event arrives late, so the dialog may already show another card.
   dialog.addEventListener("close", () => { if (!dialog.open) Card.rest(); });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }

@@ -1,9 +1,9 @@
-// What does not move, drawn once into paths: roads with their lines, or a floor.
+// The stationary parts of a scene, converted to paths once: roads with lines, or a floor.
 "use strict";
 
 const LINE_M = 0.14;
 
-// A polyline moved aside: to the left of its direction for a positive distance.
+// Shifts a polyline sideways: to the left of its direction if the distance is positive.
 function aside(points, by) {
   return points.map(([x, y], i) => {
     const [ax, ay] = points[Math.max(i - 1, 0)], [bx, by_] = points[Math.min(i + 1, points.length - 1)];
@@ -12,7 +12,7 @@ function aside(points, by) {
   });
 }
 
-// A polyline in pieces of a few metres, each with its direction.
+// Splits a polyline into pieces of a few metres, each with its direction.
 function pieces(points, step) {
   const found = [];
   for (let i = 1; i < points.length; i += 1) {
@@ -33,7 +33,7 @@ function boxed(points, more) {
   return [Math.min(...xs) - more, Math.min(...ys) - more, Math.max(...xs) + more, Math.max(...ys) + more];
 }
 
-// Which way a lane runs that has an edge at a point: 1 the same, -1 the other, 0 none.
+// Direction of another lane with an edge at this point: 1 same, -1 opposite, 0 no lane.
 function beside(x, y, ux, uy, lanes, own) {
   for (const lane of lanes) {
     const [left, low, right, high] = lane.box;
@@ -52,7 +52,7 @@ function beside(x, y, ux, uy, lanes, own) {
   return 0;
 }
 
-// The lines of a road: between lanes of one direction dashed, between directions double.
+// The lines of a road: dashed between lanes of one direction, a centre line between two.
 function lines(lanes) {
   const found = { edge: new Path2D(), dashed: new Path2D(), centre: new Path2D() };
   for (const lane of lanes) {
@@ -91,7 +91,7 @@ class Ground {
 
   of(kind) { return this.shapes.filter((shape) => shape.kind === kind); }
 
-  // What a floor takes, as left, low, right, high.
+  // The bounding box of the floor: left, low, right, high.
   get extent() { return boxed(this.floor.points, 0.1); }
 
   draw(pen, color, pixel) {

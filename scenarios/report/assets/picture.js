@@ -1,4 +1,4 @@
-// A moment from above: the ground, whoever is there, and the names of those that matter.
+// Draws the scene from above: the ground, the things on it, and important names.
 
 const SEEN_ACROSS_M = 62;
 const AHEAD_M = 7;
@@ -13,7 +13,7 @@ class Picture {
     this.small = false;
   }
 
-  // seen: everything there is, each with x, y, heading, long, wide, kind, state, label.
+  // seen: the visible things, each with x, y, heading, long, wide, kind, state, label.
   draw(seen, mood) {
     const { canvas } = this, box = canvas.getBoundingClientRect();
     if (box.width < 2 || box.height < 2) return;
@@ -30,7 +30,7 @@ class Picture {
     pen.fillStyle = this.color(this.room ? "paper" : "ground");
     pen.fillRect(0, 0, wide, high);
     const view = this.view(seen, wide, high, dense);
-    // Metres from here on, y to the north.
+    // From here on, coordinates are in metres, with y to the north.
     pen.setTransform(view.scale, 0, 0, -view.scale, wide / 2 - view.x * view.scale, high / 2 + view.y * view.scale);
     this.pixel = dense / view.scale;
     this.ground.draw(pen, this.color, this.pixel);
@@ -59,7 +59,7 @@ class Picture {
     return { x: this.centre[0], y: this.centre[1], scale: Math.max(Math.min(wide, high), 0.7 * Math.max(wide, high)) / (SEEN_ACROSS_M * (this.small ? 0.7 : 1)) };
   }
 
-  // How much of the picture its words take, at the top and at the bottom.
+  // The height that text covers at the top and at the bottom of the picture.
   words_over() {
     const hud = this.canvas.parentElement.querySelector(".hud"), high = this.canvas.clientHeight;
     if (this.small || !hud || !hud.textContent) return [0, 0];
@@ -69,7 +69,7 @@ class Picture {
 
   above(one) {
     if (one.kind === "light") return -1e9;
-    // What a law speaks of is not hidden by what it lies in.
+    // A thing named in a law is drawn above the furniture that contains it.
     return one.top + (one.concern && one.kind !== "furniture" ? 1e5 : 0) + (one.kind === "ego" ? 1e6 : 0);
   }
 
@@ -92,7 +92,7 @@ class Picture {
     if (one.kind === "furniture") { pen.strokeRect(-one.wide / 2, -one.long / 2, one.wide, one.long); return; }
     const most = Math.max(one.long, one.wide);
     const radius = one.kind === "object" ? Math.max(most, 9 * this.pixel) : (this.room ? 0.62 : 0.7) * most + 3 * this.pixel;
-    // An alarm is broken, what is broken is whole: they differ without their colours.
+    // An alarm is dashed and a violation is solid, so that they differ without colours.
     if (marked === "warn") pen.setLineDash([8 * this.pixel, 5 * this.pixel]);
     disc(pen, 0, 0, radius);
     pen.stroke();
@@ -120,7 +120,7 @@ class Picture {
     const width = pen.measureText(text).width + 8 * dense;
     const half = 0.5 * Math.max(one.long, one.wide) * view.scale;
     const turn = (one.heading * Math.PI) / 180, across = Math.abs(Math.cos(turn)) * one.wide + Math.abs(Math.sin(turn)) * one.long;
-    if (plain && width > 1.2 * across * view.scale) { pen.restore(); return; } // it would cover others
+    if (plain && width > 1.2 * across * view.scale) { pen.restore(); return; } // it would cover other labels
     const off = plain ? 0 : one.kind === "furniture" ? -half - 4 * dense : Math.min(half, 40 * dense) + 22 * dense;
     const x = Math.min(Math.max(spot.x, width / 2 + 3), wide - width / 2 - 3);
     const y = Math.min(Math.max(spot.y + (one.state === "hit" ? -off + size : off), size), high - 6 * dense);

@@ -1,8 +1,8 @@
-// A run's clock, or that of two: plays, seeks, and tells pictures, curves and table.
+// The playback clock of one or two runs: plays, seeks, and updates pictures and curves.
 
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const REST_MS = 1500; // how long what plays by itself rests before it begins again
+const REST_MS = 1500; // pause before automatic playback repeats
 
 function spread(runs, frames) {
   const values = [];
@@ -13,7 +13,7 @@ function spread(runs, frames) {
   return values;
 }
 
-// One run's picture, with the words of its moment.
+// The picture of a run, with the text for the current time.
 class View {
   constructor(box, run) {
     this.run = run;
@@ -25,7 +25,7 @@ class View {
     this.picture = this.tracks ? new Picture(canvas, this.tracks.ground) : null;
   }
 
-  // The last frame that is not after a time.
+  // Index of the last frame at or before a time.
   frame(time) {
     const { times } = this.run;
     let low = 0, high = times.length - 1;
@@ -91,20 +91,20 @@ class Player {
     this.start = this.time;
   }
 
-  // Whatever the time, at another size or in other colours.
+  // Redraws at the current time, after a change of size or colours.
   again(colors) {
     this.curves.draw(colors);
     this.show();
   }
 
-  // From the first touch on it is the reader who plays: what played by itself rests.
+  // At the first input, the reader takes control, and automatic playback stops.
   ours(goes) {
     const stop = this.alone && this.playing && !goes;
     this.alone = false;
     if (stop) this.toggle();
   }
 
-  // Plays the part that matters over and over, until it is touched.
+  // Repeats the most important part until the reader takes control.
   playAlone() {
     this.alone = true;
     if (!this.playing) this.toggle();
@@ -140,7 +140,7 @@ class Player {
     const end = this.alone ? Math.min(this.until, this.end) : this.end;
     if (this.before !== null) {
       const passed = ((now - this.before) / 1000) * Number(this.pace.value);
-      // Who asked for less motion sees a frame each half second.
+      // With the system setting for reduced motion, show a frame every half second.
       if (!calm.matches || passed >= 0.5 * Number(this.pace.value)) {
         this.seek(Math.min(this.time + passed, end), true);
         this.before = now;

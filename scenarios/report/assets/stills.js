@@ -1,4 +1,4 @@
-// A run as its world rendered it: pictures, each shown until the next one.
+// A run as its world rendered it: each picture is shown until the next one.
 
 class Stills {
   // pictures: pairs of a frame and a PNG in base64.
@@ -28,7 +28,7 @@ class Stills {
     const wide = shown.width * scale, high = shown.height * scale;
     pen.drawImage(shown, (canvas.width - wide) / 2, (canvas.height - high) / 2, wide, high);
     if (!mood) return;
-    // An alarm is dashed, a violation is solid, as around the ego elsewhere.
+    // An alarm is dashed, a violation is solid, as in picture.js.
     pen.strokeStyle = getComputedStyle(canvas).getPropertyValue("--" + mood);
     pen.lineWidth = 6 * dense;
     pen.setLineDash(mood === "warn" ? [16 * dense, 10 * dense] : []);

@@ -1,6 +1,6 @@
-// A run's scenes as its film carries them: a track a thing, in whole centimetres.
+// The scenes of a run from its data: one track per thing, in whole centimetres.
 
-// A track holds one number if it never changed.
+// A track contains a single number if the value never changes.
 const at = (list, i) => (list.length === 1 ? list[0] : list[i]);
 
 function inRuns(runs, i) {
@@ -29,7 +29,7 @@ class Tracks {
     });
   }
 
-  // Everything at a moment; share: how far it is on its way from frame i to the next.
+  // The things at a time; share: the fraction of the way from frame i to the next frame.
   seen(i, share) {
     return this.things.map((thing) => this.pose(thing, i, share)).filter(Boolean);
   }

@@ -76,7 +76,7 @@ def test_before_the_first_frame_it_says_that_it_waits(
     with serving() as served:
         page = opened(browser, served)
         said = "document.querySelector('#status').textContent"
-        assert page.evaluate(said) == "Connected, and waiting for the first frame."
+        assert page.evaluate(said) == "Connected. Waiting for the first frame …"
         run(tmp_path, served.feed, 9000)
         page.wait_for(f"{said} === 'Connected.'")
         browser.close(page)
@@ -156,7 +156,7 @@ def test_it_shows_the_evidence_of_drift_and_what_was_examined(
         assert said == f"After {drift.found_at} runs {drift.note}."
         lines = page.evaluate("document.querySelector('#drift ul').textContent")
         assert f"violations of {EVIL} in 30 of 30 runs (training: 10 of 100)" in lines
-        assert f"not examined: calibration of {EVIL}" in lines
+        assert f"not tested: calibration of {EVIL}" in lines
         kind = page.evaluate("document.querySelector('#drift').className")
         assert kind == "fold found"
         assert_quiet(page, served)
@@ -180,7 +180,7 @@ def test_a_page_that_loses_its_server_keeps_what_it_has(
 
 def test_without_its_token_the_page_says_so(browser: Browser, served: Served) -> None:
     for address, words in (
-        (served.url.partition("#")[0], "lacks its token"),
+        (served.url.partition("#")[0], "contains no token"),
         (served.url[:-1] + "!", "is not valid"),
     ):
         page = browser.open(address, 1280)

@@ -190,7 +190,7 @@ def test_the_wall_holds_misses_false_alarms_and_near_misses(
     for card, excerpt in zip(told.cards, cards, strict=True):
         begin, end = card.window
         assert all(begin <= t <= end for t in excerpt["times"])
-    assert KINDS["near"] in text and "Predicates that held: " in text
+    assert KINDS["near"] in text and "True predicates: " in text
 
 
 def _peak(run: RecordedRun) -> float:
@@ -221,7 +221,8 @@ def test_two_runs_of_a_seed_stand_side_by_side(road: Path, tmp_path: Path) -> No
     # The page opens with them, whatever else it shows.
     both = page(tmp_path, road, without, acting)
     assert (
-        "Without the guard" in both[: both.index("tiny-road: the guard only watched")]
+        "Without the guard"
+        in both[: both.index("tiny-road: with the guard in shadow mode")]
     )
 
 
@@ -368,7 +369,7 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     assert "40 held-out runs, seeds 1000000 to 1000039" in text
     assert "Detection and false-alarm rates: no_collision" in text
     assert "Reliability: stop_at_red" in text
-    assert "With the guard acting, on the same 40 seeds" in text
+    assert "With the guard intervening, on the same 40 seeds" in text
     assert "deadline" in text
     path = folder / "measurement.json"
     facts = json.loads(path.read_text())
@@ -448,7 +449,7 @@ def test_a_loop_that_others_drive_is_told_too(road: Path, tmp_path: Path) -> Non
     assert law.broken == ((2.0, 2.0),)
     assert "The replay differs from the record:" in run.cautions[0]
     text = page(tmp_path, run.path)
-    assert "agent, with the guard acting" in text
+    assert "agent, with the guard intervening" in text
     assert any(law["marks"] for law in films(text)[0]["laws"])
 
 

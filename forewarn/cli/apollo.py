@@ -183,16 +183,16 @@ def serve(
     port: Port = 9090,
     allow_remote: bool = False,
     seed: Seed = 0,
-    episodes: Seed = 0,
+    episodes: Annotated[Seed, "COUNT"] = 0,
     pace: Pace = 1.0,
     edition: Edition = 9,
     guardian: bool = False,
 ) -> None:
-    """Run a stand-in for Apollo: a cyber_bridge, its channels, and a car that can be
-    stopped.
+    """Run a stand-in for Apollo.
 
-    The stand-in drives a SUMO scenario repeatedly, or replays a .record file. Guards
-    can connect to it and stop the car, as with Apollo.
+    The stand-in provides a cyber_bridge and its channels. It drives a SUMO scenario
+    repeatedly, or replays a .record file. Guards can connect to it and stop the car, as
+    with Apollo.
 
     \b
     Example:
@@ -206,7 +206,7 @@ def serve(
         allow_remote: Allow an address that other machines can reach. cyber_bridge has
             no password.
         seed: Seed of the first run; each run has the next seed.
-        episodes: Number of runs (default: unlimited).
+        episodes: Number of runs. 0: unlimited.
         pace: Speed of the stand-in relative to real time. 0: as fast as possible.
         edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
         guardian: Enable the stand-in's guardian module.
@@ -299,7 +299,7 @@ def record(
       forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
 
     Args:
-        for_: Stop after this many seconds (default: when interrupted).
+        for_: Stop after this many seconds (default: record until interrupted).
         edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
     """
     from forewarn.apollo_bridge import channels

@@ -47,8 +47,8 @@ class GuardedApollo:
     Args:
         bridge: Connect to Apollo's cyber_bridge at this address.
         node: Run as a Cyber RT node inside Apollo's container.
-        fake: Guard a stand-in in this process that drives a scenario once (default:
-            s2).
+        fake: Start a stand-in in this process, which drives a scenario once (default:
+            s2), and guard it.
         without: An input that this Apollo does not provide, such as prediction or
             lights; may be repeated.
         guardian: If Apollo does not obey a stop, stop it through its guardian module,
@@ -90,8 +90,9 @@ def guard(
 
     Args:
         record: Write the run record to this file.
-        live: Watch live. line (the default): in this terminal; web: on a page served by
-            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        live: Watch the run live. line (also without a value): in this terminal; web:
+            on a page served by this machine; foxglove: in Foxglove (needs the extra
+            foxglove).
     """
     if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
         raise click.UsageError(

@@ -76,12 +76,12 @@ def serve(
     recordings: Folder | None = None,
     until_eof: bool = False,
 ) -> None:
-    """Run a stand-in for CARLA 0.9.16: its protocol and traffic, without rendering or
-    physics.
+    """Run a stand-in for CARLA 0.9.16.
 
-    If libsumo is installed and supports the map, SUMO simulates traffic, pedestrians
-    and traffic lights. The world restarts from --seed if a client enables synchronous
-    mode before it spawns an actor.
+    The stand-in provides CARLA's protocol and traffic, without rendering or physics. If
+    libsumo is installed and supports the map, SUMO simulates traffic, pedestrians and
+    traffic lights. The world restarts from --seed if a client enables synchronous mode
+    before it spawns an actor.
 
     Args:
         port: Port for calls; streams use the next port. 0 picks two free ports.
@@ -214,12 +214,13 @@ def guard(
     record: File | None = None,
     live: Live = None,
 ) -> None:
-    """Guard a vehicle that another client drives, in synchronous or asynchronous mode.
+    """Guard a vehicle that another client drives.
 
-    The guard reads snapshots and intervenes between ticks; it never ticks the world.
-    The other client must keep driving. The last control before a tick takes effect, so
-    a client that sends a control after the guard overrides the guard. If the vehicle
-    does not obey, the guard notices this and escalates.
+    The server may run in synchronous or asynchronous mode. The guard reads snapshots
+    and intervenes between ticks; it never ticks the world. The other client must keep
+    driving. The last control before a tick takes effect, so a client that sends a
+    control after the guard overrides the guard. If the vehicle does not obey, the guard
+    notices this and escalates.
 
     \b
     Example:
@@ -229,8 +230,9 @@ def guard(
         traffic_manager: Port of the Traffic Manager that drives the vehicle; the
             intervention slow then sets the Traffic Manager's target speed.
         record: Write the run record to this file.
-        live: Watch live. line (the default): in this terminal; web: on a page served by
-            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        live: Watch the run live. line (also without a value): in this terminal; web:
+            on a page served by this machine; foxglove: in Foxglove (needs the extra
+            foxglove).
     """
     from functools import partial
 
@@ -281,12 +283,12 @@ def record(
     vehicle: Vehicle,
     from_: Annotated[str | None, "LOG"] = None,
 ) -> None:
-    """Record the signals of a vehicle to the trace OUT; any client may drive it.
+    """Record the signals of a vehicle to the trace OUT.
 
-    The recording begins when the vehicle is on a road and ends when it leaves the road.
-    With --from, the server replays one of CARLA's own recordings, and the vehicle in
-    the replay is recorded; no other client should drive meanwhile. The exit status is 1
-    if nothing was recorded.
+    Any client may drive the vehicle. The recording begins when the vehicle is on a road
+    and ends when it leaves the road. With --from, the server replays one of CARLA's own
+    recordings, and the vehicle in the replay is recorded; no other client should drive
+    meanwhile. The exit status is 1 if nothing was recorded.
 
     \b
     Example:

@@ -97,8 +97,8 @@ def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
     ], with one of the operators X, F, G and U. Other properties, such as nested P or
     S=? [ "a" ], and the option --exact need Storm (install the extra storm). A name in
     quotes is a label, a definition, a state, or an expression whose value follows
-    from the model's predicates. The exit status is 1 if a bound does not hold in at
-    least one of the requested states.
+    from the model's predicates. The exit status is 1 if a property with a bound is
+    false in any of the requested states.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.question import Question

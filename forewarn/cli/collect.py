@@ -59,7 +59,7 @@ class Enough:
     until: Literal["rate"] | None = None
     epsilon: Chance = 0.1
     delta: Chance = 0.05
-    budget: Annotated[str, "EPISODES|TIME"] = "1000"
+    budget: Annotated[str, "RUNS|TIME"] = "1000"
 
     def limits(self, episodes: int | None) -> tuple[int, float]:
         """The maximum number of runs, and the time limit in s."""

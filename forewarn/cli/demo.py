@@ -57,8 +57,8 @@ def demo(
     out: Folder = Path("forewarn-demo"),
     jobs: Many | None = None,
 ) -> None:
-    """Show everything in about a minute: collect, learn, warn, intervene, measure,
-    report.
+    """Demonstrate every step in about a minute: collect, learn, warn, intervene,
+    measure, report.
 
     Drivers approach a light that turns yellow, or turn left across oncoming traffic; a
     robot is told to heat a fork in the microwave. Chains are learned from unguarded

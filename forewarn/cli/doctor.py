@@ -48,7 +48,7 @@ def doctor(
 ) -> None:
     """List the usable engines, simulators and frameworks.
 
-    With NAME, check only this one; the exit status is 3 if it is missing.
+    With NAME, check only that one; the exit status is 3 if it is not usable.
     """
     if name is not None and name not in PURPOSES:
         raise InvalidInput(

@@ -81,8 +81,9 @@ def guard(
         allow_remote: Allow an address that other machines can reach. The token is sent
             unencrypted.
         record: Folder for the run record of each connection.
-        live: Watch live. line (the default): in this terminal; web: on a page served by
-            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        live: Watch the run live. line (also without a value): in this terminal; web:
+            on a page served by this machine; foxglove: in Foxglove (needs the extra
+            foxglove).
     """
     if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
         raise click.UsageError(
@@ -222,15 +223,14 @@ def guard_tools(
     telling: Telling,
     time_limit: Annotated[Positive, "SECONDS"] = 300.0,
 ) -> None:
-    """Start the MCP server COMMAND, and guard it as a proxy on standard input and
-    output.
+    """Guard the tools of the MCP server COMMAND.
 
-    Use this command in place of COMMAND in the agent's configuration. Laws are
-    evaluated on the sequence of all calls. A law can use tool (the name of the tool),
-    failed (whether the call failed) and arg_NAME (an argument). A call that would
-    violate a law is withheld, and the response tells the agent why. Rules and guard
-    programs are also applied to each call. No person can be asked, so `ask` becomes
-    `stop`.
+    Starts the server, and acts as a proxy for it on standard input and output. Use this
+    command in place of COMMAND in the agent's configuration. Laws are evaluated on the
+    sequence of all calls. A law can use tool (the name of the tool), failed (whether
+    the call failed) and arg_NAME (an argument). A call that would violate a law is
+    withheld, and the response tells the agent why. Rules and guard programs are also
+    applied to each call. No person can be asked, so `ask` becomes `stop`.
 
     \b
     Example:
@@ -245,8 +245,9 @@ def guard_tools(
         policy: Policy file, which defines the intervention for a call that would
             violate a law.
         record: Write the run record to this file.
-        live: Watch live. line (the default): in this terminal; web: on a page served by
-            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        live: Watch the run live. line (also without a value): in this terminal; web:
+            on a page served by this machine; foxglove: in Foxglove (needs the extra
+            foxglove).
         time_limit: Time limit of a call in seconds. A call that takes longer returns an
             error and counts as failed.
     """
@@ -290,9 +291,10 @@ def write_tools(
     *,
     out: File,
 ) -> None:
-    """Start the MCP server COMMAND, and write its list of tools to a file.
+    """Write the tools of the MCP server COMMAND to a file.
 
-    `forewarn guard-program compile --tools` reads the file.
+    Starts the server to ask for its tools. `forewarn guard-program compile --tools`
+    reads the file.
 
     \b
     Example:

@@ -70,7 +70,7 @@ class Asking:
     replies: Folder | None = None
     how: Literal["live", "record", "replay"] = "live"
     memory: Folder | None = None
-    count: Annotated[Seed, "-k"] = 3
+    count: Annotated[Seed, "-k", "COUNT"] = 3
 
     def check(self) -> None:
         """Rejects options that cannot be combined."""
@@ -111,10 +111,11 @@ def check_(
     program: File,
     shadow: bool = False,
 ) -> None:
-    """Apply a guard program to the recorded actions in LOGS (JSON Lines).
+    """Apply a guard program to the recorded actions in LOGS.
 
-    Each line contains an id and any of these inputs: user, action, frame, request, log,
-    needed, place. The exit status is 1 if an action does not pass.
+    LOGS is a JSON Lines file. Each line contains an id and any of these inputs: user,
+    action, frame, request, log, needed, place. The exit status is 1 if an action does
+    not pass.
 
     Args:
         program: File of the guard program.
@@ -419,7 +420,7 @@ def review_(
     program: File,
     /,
 ) -> None:
-    """Show the guard program PROGRAM: its request, its code and its signatures.
+    """Show a guard program's request, code and signatures.
 
     The exit status is 1 if the current content is not signed.
     """
@@ -476,10 +477,10 @@ def run_(
     *,
     shadow: bool = False,
 ) -> None:
-    """Apply the guard program PROGRAM to the action in the JSON file ACTION.
+    """Apply a guard program to a single action.
 
-    The file contains any of these inputs: user, action, frame, request, log, needed,
-    place. The exit status is 1 if the action does not pass.
+    ACTION is a JSON file with any of these inputs: user, action, frame, request, log,
+    needed, place. The exit status is 1 if the action does not pass.
 
     \b
     Example:
@@ -506,7 +507,7 @@ def sign_(
     name: str,
     memory: Folder | None = None,
 ) -> None:
-    """Sign the guard program PROGRAM, so that it can be enforced.
+    """Sign a guard program, so that it can be enforced.
 
     The signature consists of the name and the digest of the program. A changed program
     must be signed again.

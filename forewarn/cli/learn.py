@@ -94,7 +94,7 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces: files, or folders that contain only traces.
 
-    A scenario file with `world: log` means all recordings of the scenario.
+    A scenario file with `world: log` stands for all recordings of the scenario.
 
     The output says whether the risks agree with held-out traces; training.fairness in
     the model and in the --json output lists the figures.

@@ -60,8 +60,8 @@ class Judged:
             results are then too optimistic.
         guarded: Whether to repeat the runs with the guard intervening (not possible for
             logs).
-        compliance: For a family of household tasks: probabilities with which the robot
-            heeds a warning.
+        compliance: For a family of household tasks: probabilities that the robot heeds
+            a warning.
     """
 
     episodes: Many = 100
@@ -86,8 +86,8 @@ class Compared:
             times, to find the last time at which it prevents the violation.
         if_acted: Also repeat runs from the time at which they first reach each risk
             band, once with the car slowed and once with it stopped. Write the policy
-            to this file with the numbers of violations, which the guard then quotes
-            with each intervention.
+            with the resulting numbers of violations to this file; the guard quotes
+            these numbers with each intervention.
         paper_table: Also print the table of the ProbGuard paper, and the figures that
             it omits.
         csv: Write all rows of the tables to this CSV file.

@@ -124,7 +124,7 @@ def accept(
     *,
     enforce: bool = False,
 ) -> None:
-    """Accept proposed changes to RULES: first in shadow mode, then enforced.
+    """Accept proposed changes to RULES, first in shadow mode.
 
     PROPOSED is a file of rules, such as the output of `forewarn rules evolve`. New and
     changed rules in PROPOSED are added in shadow mode, in which they only report what
@@ -156,10 +156,10 @@ def rollback(
     *,
     to: Many | None = None,
 ) -> None:
-    """Restore an earlier version of RULES (default: the previous one).
+    """Restore an earlier version of RULES.
 
     Args:
-        to: Version to restore.
+        to: Version to restore (default: the previous version).
     """
     from forewarn.monitors.rules.versions import roll_back
 
@@ -190,7 +190,7 @@ def evolve(
     known: Known,
     seed: Seed = 0,
 ) -> None:
-    """Change rules so that they fit labelled traces, without overfitting.
+    """Fit rules to labelled traces, without overfitting.
 
     Rules are added, and narrowed by conditions and exceptions, as long as F1 on the
     labelled traces improves. The minimum gain of an edit is chosen by cross-validation
@@ -346,8 +346,9 @@ def lint(
     *,
     known: Known,
 ) -> None:
-    """Find rules that never fire, always fire, or duplicate or shadow other rules.
+    """Find ineffective and redundant rules.
 
+    These are rules that never fire, always fire, or duplicate or shadow other rules.
     The exit status is 1 if such a rule is found.
     """
     from forewarn.monitors.rules.linting import lint as linted
@@ -376,9 +377,10 @@ def mark(
     why: Annotated[str, "--note"] = "",
     out: AnyPath,
 ) -> None:
-    """Label RUN: a run record, or a trace in a file of labelled traces.
+    """Label a run as safe or unsafe.
 
-    A new label replaces an earlier label of the same run.
+    RUN is a run record, or with --trace a file of labelled traces. A new label replaces
+    an earlier label of the same run.
 
     \b
     Example:
@@ -387,7 +389,7 @@ def mark(
 
     Args:
         as_: Label the run safe (false-alarm) or unsafe (miss).
-        trace: For a file of labelled traces: the trace to label.
+        trace: Id of the trace to label, if RUN is a file of labelled traces.
         answers: Use the answers to `ask` interventions in the run as labels: approved
             means safe, rejected means unsafe.
         why: Note with the reason for the label.
@@ -429,10 +431,10 @@ def predicates(
     *,
     known: Known,
 ) -> None:
-    """List the predicates for rules of DOMAIN: household, driving or code.
+    """List the predicates for rules of a domain.
 
-    Conditions can also compare signals of the domain, such as `speed > 30 km/h`, and
-    fields of an event, such as `object == Mug`.
+    DOMAIN is household, driving or code. Conditions can also compare signals of the
+    domain, such as `speed > 30 km/h`, and fields of an event, such as `object == Mug`.
     """
     from forewarn.monitors.rules.predicates import domain_of
     from forewarn.monitors.rules.rule import RuleSet

@@ -187,8 +187,9 @@ def run(
     Args:
         episodes: Number of runs, with consecutive seeds.
         seed: Seed of the first run.
-        live: Watch live. line (the default): in this terminal; web: on a page served by
-            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        live: Watch the run live. line (also without a value): in this terminal; web:
+            on a page served by this machine; foxglove: in Foxglove (needs the extra
+            foxglove).
         pace: Speed of a simulated world relative to real time; 0: as fast as possible
             (default: 1 for a single run on a live page, else 0).
     """

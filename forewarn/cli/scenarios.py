@@ -161,7 +161,7 @@ def report(
     RUN is a run record, or a file with the output of `forewarn measure --json`. DIR is
     a folder written by `forewarn run --out` or `forewarn measure --out`. The report
     animates each run and shows its risk, signals, chain and laws; campaigns and
-    measurements are shown as tables. It needs no network.
+    measurements are shown as tables. The report needs no network.
 
     \b
     Examples:

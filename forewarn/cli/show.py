@@ -55,7 +55,7 @@ class Risked:
     law: tuple[Annotated[str, "NAME_OR_FORMULA"], ...] = ()
     define: tuple[Annotated[str, "NAME=FORMULA"], ...] = ()
     horizon: Positive | None = None
-    within: Seed | None = None
+    within: Annotated[Seed | None, "STEPS"] = None
     delta: Chance = 0.05
     policy: File | None = None
 

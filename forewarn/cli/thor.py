@@ -48,7 +48,7 @@ def replay(
     scenes: File | None = None,
     inside: bool = False,
 ) -> None:
-    """Repeat recorded actions of AI2-THOR, and count the outcomes that agree.
+    """Repeat recorded AI2-THOR actions, and compare the outcomes.
 
     OUTCOMES is a JSON Lines file with one recorded run per line: its set, its
     scene_name, and steps with the robot's input and whether it succeeded in the real
@@ -149,10 +149,11 @@ def player(
     failures: Literal["off", "real"] = "off",
     frames: bool = True,
 ) -> None:
-    """Print the command line that starts the embedded household as an AI2-THOR player.
+    """Print the command that starts the embedded household.
 
-    A script for AI2-THOR runs on the household if it passes this command line to
-    ai2thor's controller as local_executable_path.
+    The household then acts as an AI2-THOR player. A script for AI2-THOR runs on the
+    household if it passes this command to ai2thor's controller as
+    local_executable_path.
 
     \b
     Example:
@@ -191,7 +192,7 @@ def tasks(
     controller: bool = False,
     seed: Seed = 0,
 ) -> None:
-    """Let the planning robot do the tasks of BOOK, and evaluate the results.
+    """Evaluate the planning robot on the tasks of BOOK.
 
     BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
     suite). The robot is not controlled by a language model. It also follows hazardous

@@ -90,7 +90,7 @@ def train(
             the command can resume or be repeated.
         law: Law to train for instead of the scenarios' laws: a name or a formula; may
             be repeated. The predicates of the scenarios must determine whether its
-            conditions hold.
+            conditions are true.
         out: Folder for NAME.model.json.gz and NAME.policy.yaml.
     """
     from forewarn.monitors.risk.evidence import refuse_undecided

@@ -79,7 +79,7 @@ def warrant(
     """Create a guard with a certificate from LOGS.
 
     LOGS are files or folders of traces (JSON Lines, CSV or Parquet), or a scenario file
-    with the world `log`, `commonroad` or `deepscenario`, which means all its
+    with the world `log`, `commonroad` or `deepscenario`, which stands for all its
     recordings. LOGS can also be logs of agents that call tools: OpenAI messages, GenAI
     spans of OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no
     chain is learned.

@@ -204,8 +204,8 @@ def monitor(
     For a CommonRoad scene (.xml, .xml.gz), the trajectory of one road user is checked.
 
     TRACE can also be a folder of traces, a Parquet file with many traces, or a scenario
-    file with `world: log`, which means all its recordings. The output is then a verdict
-    for each run, and the violation rate of each law.
+    file with `world: log`, which stands for all its recordings. The output is then a
+    verdict for each run, and the violation rate of each law.
 
     The exit status is 1 if a law is violated.
 

@@ -121,7 +121,7 @@ def test_another_picture_is_noticed(
     kept.write_bytes((PICTURES / "report-desktop-light.png").read_bytes())
     page = browser.open(report, 1280, 900, dark=True, calm=True)
     page.wait_for(READY)
-    with pytest.raises(AssertionError, match="of its points differ"):
+    with pytest.raises(AssertionError, match="of the pixels differ"):
         assert_like(page, kept, 1280, 900)
     browser.close(page)
 

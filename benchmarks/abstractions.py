@@ -1,6 +1,6 @@
-"""How each kind of abstraction warned in training, for each law of the shipped models.
+"""Compares warnings by kind of abstraction, for each law of the shipped models.
 
-`forewarn train` stores how each candidate warned in held-out folds of the training
+`forewarn train` stores the results of each candidate in held-out folds of the training
 runs. This command prints the best candidate of each kind: the fraction of violations
 with a timely warning, and the mean lead time. Both are averaged over the false-alarm
 rates at which candidates are compared.

@@ -1,13 +1,14 @@
 """Measures the shipped stop policies on held-out runs that were never used before.
 
-Each scenario is run with a guard that stops the vehicle; a run in which the guard
-intervened is repeated without it. The table shows the remaining violations and the cost
-of the stops. With --policies, the runs are repeated with the policies in another
-folder. Each policy is then certified a hundred times on random samples of these runs,
-and each guarantee is tested on 5,000 further samples. --keep certifies the shipped
-policies with these runs, which are used for nothing else, and stores in each policy the
-smallest rates that hold simultaneously at the confidence level, even for the better of
-two compared policies. Runs already in --out are not repeated.
+Each scenario is run with a guard that stops the vehicle; each run in which the guard
+intervened is repeated without the guard. The table shows the remaining violations and
+the cost of the stops. With --policies, the runs are repeated with the policies in
+another folder. Each policy is then certified a hundred times on random samples of these
+runs, and each guarantee is tested on 5,000 further samples. --keep certifies the
+shipped policies with these runs, which are used for nothing else, and stores in each
+policy the smallest rates that are guaranteed simultaneously at the confidence level.
+These rates remain valid for the better of two compared policies. Runs already in --out
+are not repeated.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ each certification.
 """
 
 LEADS_S, BEYONDS_S = (1.0, 2.0, 3.0, 5.0), (0.5, 2.0)
-"""When a stop begins before a violation, and ends after its time, in seconds."""
+"""How long before a violation a stop begins, and how long after the violation the stop
+ends, in seconds.
+"""
 
 HEAD = (
     "scenario", "policy", "violations without", "left", "clean runs stopped",
@@ -120,8 +123,9 @@ def _facts(
 def _standing(
     scenario: Scenario, pairs: Sequence[tuple[Episode, Episode]]
 ) -> tuple[int, int]:
-    """Counts the violating runs that the guard saves but that stand until the time
-    limit, and those of them that keep the law and arrive with a stop at another time.
+    """Counts the violating runs that keep the law with the guard but stand until the
+    time limit, and how many of these keep the law and arrive with a stop at another
+    time.
     """
     saved = [
         before
@@ -203,8 +207,8 @@ def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
         )
         standing, could = (sum(each["standing"][i] for each in own) for i in (0, 1))
         yield (
-            f"{which}: {standing} runs without the violation stand until the limit; "
-            f"with a stop at another time, {could} of them arrive."
+            f"{which}: {standing} runs whose violation was prevented stand until the "
+            f"time limit; with a stop at another time, {could} of them arrive."
         )
 
 

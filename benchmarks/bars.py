@@ -1,12 +1,12 @@
-"""The bars for warnings in simulated worlds, on held-out runs.
+"""Compares warnings in simulated worlds with their targets (bars), on held-out runs.
 
-For every scenario that ships with a model, the shipped guard must detect at least as
-many violations as gradient boosting minus 0.04. The fraction of violations that it
-detects at least 1 s ahead must be at least 0.8 times that of boosting. Boosting is
-fitted to the raw signals and their last second in the model's training runs, to predict
-violations within the horizon. Both thresholds are chosen on the held-out runs, for a
-false-alarm rate of at most 0.10. A second table, the loss ledger, shows which step
-loses against boosting wherever a bar is missed (see recordings.py): each cell has the
+For every scenario that ships with a model, the detection rate of the shipped guard must
+be at least that of gradient boosting minus 0.04. The fraction of violations that the
+guard detects at least 1 s ahead must be at least 0.8 times that of boosting. Boosting
+is fitted to the raw signals and their last second in the model's training runs, to
+predict violations within the horizon. Both thresholds are chosen on the held-out runs,
+for a false-alarm rate of at most 0.10. For each missed bar, a second table, the loss
+ledger, shows which step loses against boosting (see recordings.py). Each cell has the
 detection rate and the fraction detected at least 1 s ahead.
 
     python benchmarks/bars.py --runs out/runs --out out/bars [SCENARIO ...]
@@ -37,7 +37,7 @@ BOOSTING = "boosting with lags"
 LESS_DETECTED = 0.04
 SHARE_OF_SOONER = 0.8
 EXACT = 1e-9
-"""The tolerance of comparisons, because fractions are rounded in binary."""
+"""The tolerance of comparisons, because floating-point fractions are rounded."""
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:

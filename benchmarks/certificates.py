@@ -1,9 +1,9 @@
 """Counts how many of a hundred certified guarantees about guarded runs are false.
 
-A guard stops the car at one of two thresholds. Each repetition certifies both of them
-on held-out runs of its own, with the functions that `forewarn tune --at-most 0.02
---held-out 149` calls. A guarantee is false if more than 2 % of 5,000 further runs with
-this threshold break a law. Runs already in --out are not repeated.
+A guard stops the car at one of two thresholds. Each repetition certifies both
+thresholds on its own held-out runs, with the functions that `forewarn tune --at-most
+0.02 --held-out 149` calls. A guarantee is false if more than 2 % of 5,000 further runs
+with this threshold break a law. Runs already in --out are not repeated.
 
     python benchmarks/certificates.py --out out/certificates
 """
@@ -31,8 +31,9 @@ SCENARIO, THRESHOLDS = "chain-braking", (0.7, 0.75)
 
 CERTIFIED, CONFIDENCE = 0.02, 0.95
 TIMES, RUNS, AT_ONCE = 100, 149, 25
-"""The number of repetitions, and of the held-out runs of each one. In 149 runs, no
-violation may occur, so a certification ends with the batch that contains the first one.
+"""The number of repetitions, held-out runs per repetition, and runs per batch. With 149
+runs, a single violation rules out the guarantee, so a certification ends with the batch
+that contains the first violation.
 """
 FURTHER = 5_000
 """The number of further runs that show a threshold's rate of violations."""

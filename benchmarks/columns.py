@@ -88,11 +88,11 @@ def main() -> None:
         part = base / "dataset" / "00000.parquet"
         write_part(part, tables(traces, [run.path for run in runs]))
         frames, simulated, writing = collected(scenario, base / "collected")
-        beside = f"{frames / simulated:,.0f} frames/s are simulated without it"
+        beside = f"{frames / simulated:,.0f} frames/s are simulated without writing"
         share = 100 * writing / simulated
-        row("writing, of the simulation's time", share, 5, "%", beside)
+        row("writing, relative to the simulation's time", share, 5, "%", beside)
         size = part.stat().st_size / count
-        row("bytes a frame, all signals", size, 20, "bytes")
+        row("bytes per frame, all signals", size, 20, "bytes")
 
         copies = max(1, wanted // count)
         for number in range(1, copies):
@@ -117,17 +117,23 @@ def main() -> None:
         CliRunner().invoke(main_command, [*learn, str(base / "warm.json")])
         again = [*learn, str(base / "again.json")]
         learning = spent(lambda: CliRunner().invoke(main_command, again))
-        beside = "whole, its tests of fairness too, but for imports"
-        row("`learn`, of orjson's bare parse", 100 * learning / bare, 100, "%", beside)
+        beside = "the whole command with its fairness tests, without imports"
+        row(
+            "`learn`, relative to orjson's bare parse",
+            100 * learning / bare,
+            100,
+            "%",
+            beside,
+        )
         model = ("--scenario", scenario.name, "--out", base / "model.json")
         law = ("--law", scenario.laws[0].name, "--out", base / "verdicts.parquet")
         for verb, more, bar in (("learn", model, 500_000), ("monitor", law, 1_000_000)):
             little = forewarn(verb, parts[0], *more)
             much = forewarn(verb, part.parent, *more)
             beside = f"{total:,} frames in {much[0]:.1f} s, imports included"
-            row(f"`{verb}`, from end to end", total / much[0], bar, "frames/s", beside)
-            beside = f"beyond the {little[1]:,.0f} MiB that one part takes"
-            row("  its memory", much[1] - little[1], 1024, "MiB", beside)
+            row(f"`{verb}`, end to end", total / much[0], bar, "frames/s", beside)
+            beside = f"in addition to the {little[1]:,.0f} MiB for one part"
+            row("  additional memory", much[1] - little[1], 1024, "MiB", beside)
 
 
 def tables(traces: Sequence[Trace], paths: Sequence[Path]) -> list[RunTable]:

@@ -70,8 +70,8 @@ def main() -> None:
     )
     unguarded, warned = runs(none), runs(reflecting)
     lines = [
-        "# Written by benchmarks/fit_household.py, and frozen before anything was",
-        "# compared. On the seeds that it was fitted on, and as published:",
+        "# Written by benchmarks/fit_household.py, and not changed after comparisons",
+        "# began. Rates on the seeds used for fitting, and published rates:",
         f"#   steps that succeed       {_successes(unguarded):.3f}  {SUCCEEDED:.3f}",
         f"#   unsafe, unguarded        {_unsafe(unguarded):.3f}  {UNSAFE:.3f}",
         f"#   unsafe, warned           {_unsafe(warned):.3f}  {UNSAFE_REFLECTING:.3f}",

@@ -54,7 +54,7 @@ def rows(quick: bool) -> Iterator[Row]:
         fleet = Fleet(Path(folder), 100 if quick else 1_000)
         files = len(fleet.files)
         yield Row(
-            f"merge of {files:,} tallies of {STATES} states, read and tested",
+            f"reading, testing and merging {files:,} tallies of {STATES} states",
             seconds(fleet.merged, repeat=3),
             2.0 * files / 1_000,
             "json.loads of the same files",
@@ -186,8 +186,8 @@ def plan() -> Iterator[str]:
     yield f"from {VEHICLES:,} vehicles a day: {VEHICLES * packed / 1e9:.1f} GB"
     yield f"a merge of 1,000 tallies: {merge_s:.2f} s of one core"
     yield f"{batches:,.0f} merges: {batches * merge_s / 3600:.2f} hours of one core"
-    yield f"the model then: {text / 1e3:.0f} kB with 1,000 contributors"
-    yield f"of them in its ledger: {ledger:.0f} bytes each"
+    yield f"the merged model: {text / 1e3:.0f} kB with 1,000 contributors"
+    yield f"of these, the ledger: {ledger:.0f} bytes per contributor"
     yield f"counting adds to each frame: {counting_s() * 1e9:.0f} ns"
 
 

@@ -138,8 +138,8 @@ def guarded(episodes: int) -> Iterator[Row]:
         seen, PREDICATES, (LAW,), "household", period_s=1.0, alpha=Fraction(1, 10)
     )
     for when, what in (
-        ("after", "on what is observed"),
-        ("before", "on what the action would lead to, once that is foreseen"),
+        ("after", "on the observed state"),
+        ("before", "on the state that the action would lead to, without predicting it"),
     ):
         guard = guard_of(model, when)  # type: ignore[arg-type]
         times = [

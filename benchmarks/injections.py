@@ -49,7 +49,7 @@ def laws(suite: str, tools: Sequence[str]) -> AgentGuard:
 
 GUARDS: Mapping[str, Guards] = {
     "no guard": no_guard,
-    "allow-list of tools that read": allow_list,
+    "allow-list of read-only tools": allow_list,
     "laws": laws,
 }
 

@@ -28,7 +28,7 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 SCENARIOS = ("s3", "s6", "roundabout")
 FIRST_SEED, RUNS, VIOLATING = 5_003_100, 100, 30
 AT_MOST = 3.0
-"""How many times as long as measuring the search may take."""
+"""The maximum time of the search, as a multiple of the time of measuring."""
 
 
 def rows(quick: bool) -> Iterator[Row]:

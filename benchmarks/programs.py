@@ -51,20 +51,20 @@ def rows(quick: bool) -> Iterator[Row]:
     mine = late(lambda case: program.run(case), cases)
     by_hand = late(lambda case: denied(table, case), cases)
     what = "a decision on access, 99th percentile"
-    yield Row(what, mine, BAR_S, "by hand, 99th percentile", by_hand)
+    yield Row(what, mine, BAR_S, "hand-written, 99th percentile", by_hand)
     judge = ProgramJudge(house(), {"user": {"role": "child"}, "place": {"room": "x"}})
     frames = [
         (Frame(0.1 * i, i), Action("open", {"object": "Safe"})) for i in range(2000)
     ]
     yield Row(
-        "a decision on rules of the house, 99th percentile",
+        "a decision on house rules, 99th percentile",
         late(lambda each: judge.judge(*each), frames),
         BAR_S,
     )
-    yield Row("the slowest of the hostile programs, ended", slowest(), HOSTILE_BAR_S)
-    yield Row(f"{CASES} cases on access, read and scored", scored(program), CASES_BAR_S)
+    yield Row("ending the slowest of the hostile programs", slowest(), HOSTILE_BAR_S)
+    yield Row(f"reading and scoring {CASES} access cases", scored(program), CASES_BAR_S)
     yield Row(
-        "a request in tables compiled",
+        "compiling a request in tables",
         seconds(lambda: compiled(request)),
         COMPILE_BAR_S,
     )

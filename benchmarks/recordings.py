@@ -316,7 +316,7 @@ LEDGER: dict[str, Way] = {
     "guard, bands of a score": by_score,
     "guard, --abstraction auto": by_choice,
 }
-"""From boosting to the guard, each row with one more step."""
+"""The rows of the loss ledger, from boosting to the guard; each row adds one step."""
 
 WAYS = LEDGER | LEARNED | {"ttc": haste("time_to_collision")}
 

@@ -104,22 +104,22 @@ def rows(quick: bool) -> Iterator[Row]:
             per_event(by_hand(), events),
         )
         if domain != "code":
-            peer = f"a bare loop over {RULES} questions"
+            peer = f"a bare loop over {RULES} conditions"
             yield Row(
-                f"{RULES} rules, an event, {domain}", mine, EVENT_BAR_S, peer, bare
+                f"{RULES} rules, one event, {domain}", mine, EVENT_BAR_S, peer, bare
             )
             continue
         share = sum(event.moment == "before" for event in events) / len(events)
         parse = per_event(library("code").start(Arguments()).read, events) / share
-        what = f"{RULES} rules, a program"
-        yield Row(what, mine / share, None, "parsing it alone", parse)
+        what = f"{RULES} rules, one program"
+        yield Row(what, mine / share, None, "parsing alone", parse)
     for name, domain in SHARED.items():
         if (DATA / f"{name}.jsonl").exists():
             traces = read_labelled(DATA / f"{name}.jsonl")
             took = least_cpu(
                 lambda d=domain, t=traces: propose(RuleSet(d), t, library(d)), 1
             )
-            what = f"evolution from nothing, {name}"
+            what = f"evolution without initial rules, {name}"
             yield Row(what, took, LOOP_BAR_S, "the paper", PAPER_S[name])
 
 

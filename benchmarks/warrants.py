@@ -108,8 +108,8 @@ def kept(issued: int = 200) -> Iterator[str]:
             f", than MAPIE's risk control in {over} of {compared}" if compared else ""
         )
         yield (
-            f"heights in {steps} steps: {issued} warrants issued ({refused} refused),"
-            f" {broken} broken on 2,000 held-out runs each; the threshold is stricter"
+            f"risks in {steps} steps: {issued} certificates issued ({refused} refused),"
+            f" {broken} violated on 2,000 held-out runs each; the threshold is stricter"
             f" than plain Clopper-Pearson's in {stricter}{told}"
         )
 
@@ -245,7 +245,7 @@ def real(data: Path, splits: int = 100) -> Iterator[str]:
     if path.exists():
         heights, groups = _agents(path)
         asked = Asked(0.05, None, 0.95)
-        what = "agents by model, a law alone"
+        what = "agents by model, one law without a chain"
         yield _split(what, heights, groups, asked, splits, alone=True)
 
 
@@ -317,7 +317,8 @@ def _split(
     return (
         f"{what}: {len(names)} groups; guaranteed at most {asked.false_alarms:g} false"
         f" alarms with {asked.confidence:.0%} confidence; {issued} of {splits} splits"
-        f" certified; holds in {holds}, of the others {said} say that groups differ"
+        f" certified; the guarantee holds in {holds}; in {said} of the other splits,"
+        " the test shows that groups differ"
     )
 
 

@@ -1,4 +1,6 @@
-"""The files of tallies (`forewarn.tally/1`), which may come from anyone."""
+"""Reads and writes the files of tallies (`forewarn.tally/1`), which are untrusted
+input.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from forewarn.monitors.fleet.tallies import (
 SEVERAL = "forewarn.tallies/1"
 
 MOST_LAWS, MOST_CHARACTERS = 1_000, 10_000
-"""The maximum number of laws in a tally, and the maximum length of a name."""
+"""The maximum number of laws in a tally, and the maximum length of a law's name."""
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
@@ -54,7 +56,7 @@ _Runs = Annotated[
     ],
     Field(max_length=MOST_LAWS),
 ]
-"""Numbers of runs by law."""
+"""The number of runs by law."""
 
 
 class _Table(Strict):
@@ -86,7 +88,7 @@ class _File(_Table):
             tuple[_Count, _Count], Field(strict=False), AfterValidator(_part_of_all)
         ],
     ] = Field(default_factory=dict, max_length=len(EDGES))
-    # What followed decisions to intervene that were not enforced.
+    # The counts after interventions that were decided but not enforced.
     passed: _Passed | None = None
 
 

@@ -155,8 +155,8 @@ def rejected(
     Args:
         stack: The counts of the contributors. The first tally is that of the model
             itself, which is never rejected.
-        delta: The error probability of the bounds that the other contributors' counts
-            give.
+        delta: The error probability of the bounds that are computed from the other
+            contributors' counts.
         rate: The maximum probability that any contributor is rejected wrongly.
     """
     totals = _sums(stack.pair, stack.times, len(stack.before))
@@ -206,8 +206,8 @@ def _worst(
     with np.errstate(divide="ignore"):
         most = np.where(visits > 0, -np.expm1(np.log(tail) / visits), 1.0)
     gained = stakes - outside * np.log(most)
-    # A frequency is below its upper bound, so a group that stays below the limit with
-    # the frequency also does with the bound.
+    # The upper bound is at least the frequency, so a group that is below the limit for
+    # rejection with the frequency is also below it with the bound.
     odds = np.log(others / visits[group])
     limit = np.log(max(states, 1)) - np.log(rate)
     doubtful = (gained - _sums(group, times * odds, groups) > limit)[group]
@@ -349,7 +349,9 @@ class Merge:
 
     @property
     def unweighted(self) -> dict[str, int]:
-        """The number of these runs for which no passed run stands, by law."""
+        """By law, the number of added runs that an intervention ended early, from
+        guards that always enforced the law's interventions.
+        """
         return runs_of(each.unweighted for each in self.added)
 
     @property
@@ -411,8 +413,8 @@ def merge(
                 f"a different tally has the same id, {each.id}",
                 source=file,
                 mend=(
-                    "merge only one of them; later, remove a tally's file once it is "
-                    "merged, so that its guard begins a new one"
+                    "merge only one of them; in future, delete a tally's file after "
+                    "merging it, so that the guard starts a new tally"
                 ),
             )
         if each.id in ledger:
@@ -439,7 +441,7 @@ def merge(
             f"the model would have more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
             mend=(
-                "merge all tallies again, into the model from before the first merge"
+                "merge all tallies at once into the model from before the first merge"
             ),
         )
     return Merge(

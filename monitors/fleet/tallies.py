@@ -1,13 +1,13 @@
 """Tallies: the transition counts of a guard.
 
-A tally takes a few kilobytes and contains no frames. A tally identifies the abstraction
-and the laws of the guard's model by digests, and contains the period. The id of a tally
-is unique, so that the tally is never added twice. A guard with several models writes
-one file with several tallies (`forewarn.tallies/1`).
+A tally takes a few kilobytes and contains no frames. It identifies the abstraction and
+the laws of the guard's model by digests, and also contains the period. Its id is
+unique, so that the tally is never added twice. A guard with several models writes one
+file with several tallies (`forewarn.tallies/1`).
 
-An intervention ends the counting of a run. If other runs are let pass at the same
-moment, what follows in them stands for the runs that were stopped: `weighted` gives it
-their weight.
+An intervention ends the counting of a run. If the guard lets other runs continue at
+such moments, their further course also represents the stopped runs; `weighted`
+increases the weight of these counts accordingly.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ Stopped = tuple[int, int]
 
 
 def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
-    """The sum of outcomes after stops, by risk band."""
+    """The sums of these outcomes after stops, by risk band."""
     found: dict[str, Stopped] = {}
     for each in several:
         for band, (runs, broke) in each.items():
@@ -151,7 +151,7 @@ class Counted:
 
 
 def runs_of(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sum of numbers of runs, by law."""
+    """The sums of these numbers of runs, by law."""
     found = Counter[str]()
     for each in several:
         found.update(each)
@@ -224,7 +224,8 @@ class FleetTally:
         subject: The abstraction, period and laws of the guard's model.
         states: The names of the states, in ascending order.
         counts: The transition counts.
-        beyond: As in `Counted`, and so are the following.
+        beyond: The number of transitions that were not counted because there were too
+            many distinct ones.
         stopped_by: The number of runs that an intervention ended early, by law.
         after_stops: The outcomes of stopped runs, by risk band.
         let_pass: The number of runs in which an intervention was not enforced, by law.
@@ -269,7 +270,9 @@ class FleetTally:
 
     @property
     def unweighted(self) -> dict[str, int]:
-        """The number of stopped runs for which no passed run stands, by law."""
+        """The number of stopped runs by law, for laws whose interventions were always
+        enforced.
+        """
         return {k: n for k, n in self.stopped_by.items() if k not in self.let_pass}
 
     def tally(self) -> Tally:
@@ -284,12 +287,12 @@ class FleetTally:
         )  # fmt: skip
 
     def weighted(self) -> FleetTally:
-        """The tally in which passed runs also stand for the stopped ones.
+        """The tally in which runs that were let pass also represent the stopped runs.
 
-        What follows an intervention that was not enforced has the weight of all runs
-        with such an intervention, so that the frequencies in each row are those of
-        whole runs. Rows that mix both weights are reduced to the number of equally
-        weighted observations that is as informative, and rounded without bias.
+        Transitions after an intervention that was not enforced are weighted to
+        represent all runs with an intervention, so that frequencies are the same as if
+        no run had been stopped. In rows that mix both weights, counts are scaled to the
+        equivalent number of equally weighted observations, and rounded without bias.
         """
         passes = sum(self.let_pass.values())
         stops = sum(self.stopped_by.get(law, 0) for law in self.let_pass)
@@ -308,7 +311,8 @@ class FleetTally:
         total = of_row(early) + weight * of_row(late)
         informative = total**2 / (of_row(early) + weight**2 * of_row(late))
         times = (early + weight * late) * informative / total
-        # Systematic sampling: each count is rounded to a neighbour, on average exactly.
+        # Systematic sampling: each count is rounded up or down, and is exact on
+        # average.
         sums, first = np.cumsum(times), np.searchsorted(row, row)
         whole = np.floor(sums - (sums - times)[first] + self._shifts()[row])
         rounded = np.diff(whole, prepend=0.0)
@@ -321,7 +325,7 @@ class FleetTally:
         return replace(self, counts=table)
 
     def _shifts(self) -> NDArray[np.float64]:
-        """A random number from 0 to 1 for each state, fixed by the tally's id."""
+        """A random number from 0 to 1 for each state, determined by the tally's id."""
         seed = hashlib.sha256(self.id.encode()).digest()
         return np.random.default_rng(list(seed)).random(len(self.states))
 
@@ -348,7 +352,9 @@ class FleetTally:
 
 
 def cells_of(table: Table, end: int) -> Ints:
-    """The steps and ends of a table, in the order of states; `end` numbers the end."""
+    """The steps and ends of a table, in the order of states; `end` is the number of the
+    end.
+    """
     state, times = table.ends.T
     ends = np.column_stack((state, np.full(len(state), end), times))
     cells = np.concatenate((table.steps, ends))
@@ -397,5 +403,5 @@ def bounded(tally: Tally) -> Tally:
 
 
 def rows_of(values: Sequence[Any], columns: int) -> Ints:
-    """Numbers as the rows of a table."""
+    """Converts numbers to a table with this number of columns."""
     return np.array(values, dtype=np.int64).reshape(-1, columns)

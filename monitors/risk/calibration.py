@@ -49,14 +49,14 @@ class Calibration:
     def __post_init__(self) -> None:
         line = [(0.0, 0.0), *self.points, (1.0, 1.0)]
         for before, after in zip(line, line[1:], strict=False):
-            # Written so that NaN is rejected.
+            # The comparison is written so that NaN is rejected.
             if not (before[0] < after[0] and before[1] < after[1]):
                 raise InvalidInput(
                     f"the calibration curve does not increase from {before} to {after}"
                 )
 
     def __call__(self, risks: Floats) -> Floats:
-        """The calibrated values of these risks."""
+        """Returns the calibrated risks."""
         if not self.points:
             return risks
         said, happened = zip((0.0, 0.0), *self.points, (1.0, 1.0), strict=True)
@@ -162,7 +162,7 @@ likely interval, or its upper bound.
 """
 
 _FINENESS = 1000
-"""Intervals are stored in thousandths, rounded outwards."""
+"""The ends of intervals are stored in thousandths, rounded outwards."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

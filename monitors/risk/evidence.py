@@ -270,8 +270,8 @@ def risk_rows(
     automaton = table.automaton
     possible = table.consistent.copy()
     if automaton.violated >= 0:
-        # Almost any state allows `violated`; it is used only if no other monitor state
-        # can occur.
+        # The monitor can be in `violated` in almost any state, so `violated` is used
+        # only if no other monitor state can occur.
         possible[automaton.violated] = False
         possible[automaton.violated] = ~possible.any(axis=0)
     worst = np.where(possible, table.point, -1.0).argmax(axis=0).tolist()
@@ -448,9 +448,9 @@ def model_for(
 
     Args:
         models: The models of the file.
-        law: The law of a question to the model.
+        law: The law that the model is asked about.
         source: The name of the file, for error messages.
-        of: The law by which the user chooses the model.
+        of: The law with which the user chooses the model, if any.
 
     Raises:
         InvalidModel: There are several models, and none was learned for the law, or the

@@ -3,9 +3,10 @@
 For each run and each pair of a chain state and a monitor state, we take the first
 moment in this pair, before any violation. The outcome of a first visit is whether an
 obligation that was pending then, or arose within the horizon, was broken. Outcomes are
-independent between runs, even if states hide memory. Clopper-Pearson bounds therefore
-hold for the probability at a first visit, and a Bonferroni correction makes them hold
-for all pairs at once. The bounds do not apply to later visits in a run.
+independent between runs, even if the future depends on more than the state.
+Clopper-Pearson bounds therefore hold for the probability at a first visit, and a
+Bonferroni correction makes them hold for all pairs at once. The bounds do not apply to
+later visits in a run.
 
 If the ends of runs are counted, obligations pending at the end of a run are decided.
 Otherwise, and where frames are missing, some outcomes are unknown: the lower bound

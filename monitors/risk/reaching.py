@@ -31,7 +31,9 @@ MAX_UNKNOWNS = 3_000
 MAX_LAYER_CELLS = 50_000_000
 
 FLOOR = 1e-150
-"""The minimum of probabilities above 0, so that none underflows to 0."""
+"""Smaller positive probabilities are raised to this value, so that none underflows to
+0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,9 @@ def _solve_layers(backup: Backup, after: Table, violated: int, plan: Plan) -> Fl
     """Solves one system for the unknown states; the values of the others are affine
     functions of the unknown ones, level by level.
 
-    A layer [k, s] holds, for a state of the monitor, the probabilities of reaching each
-    unknown pair k, `violated`, and states from which `violated` cannot be reached.
+    For a state of the monitor, a layer [k, s] contains the probabilities of reaching
+    each unknown pair k, `violated`, and the states from which `violated` cannot be
+    reached.
     """
     states = np.arange(after.shape[1])
     unknown = len(plan.unknowns) * states.size

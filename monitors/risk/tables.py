@@ -311,7 +311,7 @@ def _unmet_bound(
         even = np.repeat(1 / lengths, lengths)
         possible = ever(reading, even, automaton.complete, BROKEN) > 0
         if intervals.unseen is not None:
-            # In an unseen successor, all that can break may break.
+            # In an unseen successor, every obligation that can be broken may be broken.
             possible[plan.live] |= intervals.unseen > 0
             possible = _reaching(possible, expectation(reading, even), table)
         values[possible] = 1

@@ -47,8 +47,8 @@ class Found:
 
     Args:
         abstraction: The abstraction to use for the model.
-        apart: The abstraction with which a run is counted if `abstraction` was fitted
-            to the run: the same predicates, found without the run.
+        apart: For each run to which `abstraction` was fitted, the abstraction with
+            which the run is counted: the same predicates, found without the run.
     """
 
     abstraction: Abstraction
@@ -298,7 +298,7 @@ def _along(
 
 
 class LawPaths:
-    """A law's monitor on the states of an abstraction, run on one whole run at a
+    """A law's monitor on the states of an abstraction, applied to one whole run at a
     time.
     """
 

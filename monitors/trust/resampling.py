@@ -171,7 +171,7 @@ class _Redrawn:
         self._chain, self._counts, self._seen = chain, counts, seen.T.tocsr()
         self._alpha = float(model.alpha or 0)
         self._sources = np.repeat(np.arange(counts.n), counts.sizes)
-        # A row that no run of a resample visits stays as it was learned.
+        # A row that no run of a resample visits keeps the learned probabilities.
         self._learned = np.zeros(len(counts.indices))
         own = np.isin(_keys(counts.indptr, counts.indices),
                       _keys(chain.indptr, chain.indices))  # fmt: skip
@@ -235,8 +235,8 @@ class _Heights:
         return calibrated(said, self.happened, self.run, self.frames, weight)
 
     def off(self, drawn: Sequence[Floats]) -> float:
-        """The error of the risks of single pairs: 0 for chance alone, 1 for the
-        maximum.
+        """The error of the risks of single pairs: 0 if chance explains all deviations,
+        1 for the maximum error.
 
         The error is relative to the variance of a single run's outcome. The variance
         due to outcomes and draws is subtracted.
@@ -253,7 +253,7 @@ class _Heights:
         return float(np.clip(beyond / single, 0.0, _MOST)) if single > 0.0 else 0.0
 
     def move(self, drawn: list[Floats], random: np.random.Generator) -> None:
-        """Varies the draws, pair by pair, by the error of the risks.
+        """Varies the drawn risks of each pair by the error of the risks.
 
         A pair's risk is drawn from a beta distribution around the resampled risk. The
         draws are then resampled, weighted by how well they predicted the outcomes of

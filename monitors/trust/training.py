@@ -61,8 +61,8 @@ def law_abstraction(
 
     With a period, atoms are latched as the laws require, so that nothing that could
     break a law is missed between two ticks. A condition on several atoms at one moment
-    then becomes an additional predicate, because latched atoms may hold together
-    although they did not in any single frame.
+    then becomes an additional predicate, because latched atoms may be true together
+    although they were not in any single frame.
     """
     uses: dict[str, set[Latch]] = {}
     atoms: dict[str, Expression] = {}
@@ -99,8 +99,8 @@ _DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
 def _atoms(
     node: Expression, positive: bool = True
 ) -> Iterator[tuple[Expression, bool]]:
-    """Yields the atoms of a formula, and whether each one supports the formula when
-    true.
+    """Yields the atoms of a formula, and whether each is under an even number of
+    negations.
     """
     match node:
         case Constant():
@@ -165,8 +165,8 @@ class Training:
         tally: The counts, including those of an earlier model that is updated.
         facts: The facts stored in the earlier model.
         seen: The sequence of state numbers of each run.
-        late: The mean time between frames in seconds, by file, where it is well above
-            the assumed duration of a step.
+        late: By file, the mean time between frames in seconds, if it is much longer
+            than the assumed duration of a step.
         gaps: The number of gaps in time, by file; no transition is counted across a
             gap.
         parts: The facts about each part of a dataset, and its digest so far.
@@ -266,7 +266,7 @@ class Training:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def sequences(self, every: int = 1) -> list[list[str]]:
-        """The state names of all runs, or of every n-th run."""
+        """The sequences of state names of all runs, or of every n-th run."""
         names = list(self.numbers)
         return [[names[i] for i in run.tolist()] for run in self.seen.runs(every)]
 
@@ -409,7 +409,7 @@ class Training:
 
 
 def digest_of_runs(digests: Iterable[str]) -> str:
-    """A single digest of several runs, which depends on their order."""
+    """A common digest of several runs, which depends on their order."""
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 

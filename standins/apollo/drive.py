@@ -120,10 +120,10 @@ class SumoDrive:
     # -- reading the simulation -------------------------------------------------------
 
     def _look(self) -> None:
-        """Reads all road users. An ego vehicle that has left the simulation keeps its
-        last position.
+        """Reads the states of all road users. An ego vehicle that has left the
+        simulation keeps its last position.
         """
-        self._sumo = self.world.sumo  # reloads it if another world has taken it over
+        self._sumo = self.world.sumo  # reloads the episode if another world used SUMO
         vehicle, person = self._sumo.vehicle, self._sumo.person
         names = set(vehicle.getIDList())
         if self._ego in names and vehicle.getLaneID(self._ego):

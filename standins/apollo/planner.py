@@ -78,7 +78,7 @@ class Planner:
             age_s = self._clock() - request.header.timestamp_sec
             if age_s > LATE_S:
                 self.dropped += 1
-                return reply  # like Apollo, without the required status
+                return reply  # as in Apollo, the required status is missing
             reply.command_id = request.command_id
             reply.status = _RUNNING
             answer(request)
@@ -86,8 +86,7 @@ class Planner:
 
         node.create_service(service.name, request_type, reply_type, handle)
 
-    # -- the commands in force
-    # ------------------------------------------------------------
+    # -- active commands --------------------------------------------------------------
 
     @property
     def stops(self) -> bool:

@@ -36,11 +36,11 @@ _TOKEN = struct.Struct("<IHBB4s12s")
 
 Vector = tuple[float, float, float]
 Pose = tuple[float, float, float, float, float, float]
-"""x, y, z, pitch, yaw, roll."""
+"""A pose: x, y, z, pitch, yaw and roll."""
 
 
 class Refusal(ForewarnError):
-    """A call failed. The client raises an exception with the same message."""
+    """Raised if a call fails; the client raises an exception with the same message."""
 
 
 def result(value: object) -> list[Any]:
@@ -161,7 +161,9 @@ PEDESTRIAN, ROAD, LAMP, BOARD, STATIC = 12, 1, 7, 8, 20
 _STILL: Vector = (0.0, 0.0, 0.0)
 
 STANDARD_CONTROL: Final[list[Any]] = [0.0, 0.0, 0.0, False, False, False, 0]
-"""Throttle, steer, brake, hand brake, reverse, manual gears, gear."""
+"""A vehicle's control: throttle, steer, brake, hand brake, reverse, manual gears and
+gear.
+"""
 
 
 @dataclass(slots=True)

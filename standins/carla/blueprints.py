@@ -108,7 +108,8 @@ def library() -> Mapping[str, Blueprint]:
     special type, length, width, height and mass of each vehicle; half the length, width
     and height of each prop; the attribute groups of each sensor; and the attributes of
     each group: type, default value, choices, and whether the attribute is modifiable
-    and restricted. A name in braces stands for a fact about the blueprint.
+    and restricted. A name in braces in a default value is replaced by the blueprint's
+    value of that name.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     groups = kinds["attributes"]

@@ -100,7 +100,9 @@ def rows(quick: bool) -> Iterator[Row]:
     slow = float(np.quantile(whole, 0.99))
     yield Row(f"{what}: bytes to decision, 99th of a hundred", slow, 3e-3)
     speed = replayed(500 if quick else 3000)
-    yield Row("Apollo: seconds of such a record read in one", speed, 20.0, rate=True)
+    yield Row(
+        "Apollo: seconds of such a record that are read in 1 s", speed, 20.0, rate=True
+    )
 
 
 def replayed(count: int) -> float:

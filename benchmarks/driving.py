@@ -2,10 +2,10 @@
 step.
 
 Each scenario is run on held-out seeds without a guard, and the risk of the trained
-model is computed along every run. For comparison, there is a chain over only the law's
-own predicates, at the threshold with the same number of false alarms. Some of the seeds
-are run again with the guard stopping the car, both at the thresholds for warnings and
-at those tuned for stopping.
+model is computed along every run. The baseline is a chain over only the law's own
+predicates, with the threshold that gives the same number of false alarms. Some of the
+seeds are run again with the guard stopping the car, both at the thresholds for warnings
+and at those tuned for stopping.
 
     python benchmarks/driving.py --out out/driving [SCENARIO ...] python
     benchmarks/run.py driving       the time of a guarded step
@@ -175,7 +175,7 @@ def _row(
         return Warned(tuple(each.warned(at) for each in climbs))
 
     ours = warned(told, step.threshold)
-    # The comparison chain gets its best threshold with the same number of false alarms.
+    # The baseline chain gets its best threshold with the same number of false alarms.
     tried = (warned(blind, at) for at in np.linspace(0.005, 1.0, 200).tolist())
     allowed = ours.false_alarms
     fair = [each for each in tried if each.false_alarms <= allowed]

@@ -177,14 +177,14 @@ def _tunings(
 
 def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields the tables in Markdown."""
-    yield f"Of {TUNINGS} tunings on {RUNS} runs, promised {FALSE_ALARMS:g}:"
+    yield f"{TUNINGS} tunings on {RUNS} runs, guaranteed rate {FALSE_ALARMS:g}:"
     yield ""
     head = (
         "scenario, law", "with a threshold", "kept", "mean rate", "highest", "detected",
     )  # fmt: skip
     yield from markdown(head, _tuned(found))
     yield ""
-    yield "Where risks likely lie:"
+    yield "Likely intervals of risks:"
     yield ""
     head = (
         "scenario, law", "learned from", "states", "mean width, states", "frames",

@@ -474,7 +474,7 @@ def main() -> None:
     parser.add_argument("--way", choices=WAYS, help="measure only one method")
     parser.add_argument(
         "--out", type=Path, default=Path("out/recordings"),
-        help="folder for figures; methods that are there are not measured again",
+        help="folder for figures; methods with stored figures are not measured again",
     )  # fmt: skip
     options = parser.parse_args()
     ways = [options.way] if options.way else list(WAYS)

@@ -7,13 +7,13 @@ The first command evaluates the same events with twenty rules and with a bare lo
 twenty hand-written conditions. Python programs are parsed again at every event; this
 time is reported separately. The second command prints a table for each set of labelled
 traces: evolved rules, the expert's unchanged rules, and an L1 logistic regression and a
-shallow tree on the same predicates. F1 is measured over random 70/30 splits by task;
-over five folds of scenes, if runs have scenes; and, if available, as a reviewer
-measured it for version 1.0 on tasks withheld from us. The sets are the shipped ones,
-and those in $FOREWARN_DATA/rules if present. All splits share the predicates, which
-were written by people who had seen similar runs. At the end, the expert's code rules
-judge calls of agents: snippets, and OpenAgentSafety's runs if $FOREWARN_DATA/agents has
-them.
+shallow tree on the same predicates. F1 is measured over random 70/30 splits by task
+and, if runs have scenes, over five folds of scenes. If available, the F1 that a
+reviewer measured for version 1.0 on tasks withheld from us is shown, too. The sets are
+the shipped ones, and those in $FOREWARN_DATA/rules if present. All splits share the
+predicates, which were written by people who had seen similar runs. At the end, the
+expert's code rules judge calls of agents: snippets, and OpenAgentSafety's runs if
+$FOREWARN_DATA/agents has them.
 """
 
 from __future__ import annotations

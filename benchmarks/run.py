@@ -1,4 +1,4 @@
-"""Measures the figures on the pages, with other tools measured in the same run.
+"""Measures the figures on the pages, and other tools for comparison in the same run.
 
 Prints a table and then all missed targets. A missed target is never a failure, because
 times depend on the machine. Run this on an otherwise idle machine.
@@ -76,7 +76,10 @@ class Row:
             if worse > 1:
                 yield f"misses its target by a factor of {worse:.2g}"
         if self.ratio is not None and self.ratio < (self.least_ratio or 0.0):
-            yield f"{self.ratio:.3g} times {self.peer}, not {self.least_ratio:g}"
+            yield (
+                f"is {self.ratio:.3g} times as fast as its peer ({self.peer});"
+                f" the target is {self.least_ratio:g}"
+            )
 
     def cells(self) -> tuple[str, ...]:
         def shown(value: float | None, unit: Callable[[float], str]) -> str:

@@ -1,1 +1,1 @@
-"""Markov chains: counted, learned, bounded, read and written."""
+"""Markov chains: counting, learning, bounds, reading and writing."""

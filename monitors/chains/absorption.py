@@ -69,8 +69,8 @@ def absorbed(
         target: The target state of each transition.
         weight: The probability of each transition, or a weight proportional to it
             within its row.
-        left: The weight of leaving the chain for good from each state. From every
-            state, a state with a positive weight must be reachable.
+        left: The weight of leaving the chain for good from each state. Every state must
+            be able to reach a state where this weight is positive.
         gain: The non-negative right-hand side, as one column or several.
 
     Raises:

@@ -123,7 +123,8 @@ class Certified:
         threshold: The lowest threshold that keeps the false-alarm rate; None if no
             threshold does.
         guarantees: The guarantees at this threshold.
-        lacks: The rates that are not guaranteed; empty if all requested ones are.
+        lacks: The rates that are not guaranteed; empty if all requested rates are
+            guaranteed.
     """
 
     threshold: float | None
@@ -161,7 +162,7 @@ def certify(
         why = f"the risk never exceeds {reach:.2g} before a violation"
         more = None
         if reach >= LOWEST_THRESHOLD:
-            why += f", which {reached} of {len(clean)} clean runs reach"
+            why += f", and {reached} of {len(clean)} clean runs reach this risk"
             more = _more(reached, len(clean), allowed, delta)
         lack = Lack(law, "false_alarms", len(clean), more, why)
         return Certified(None, (), (lack,))

@@ -47,8 +47,8 @@ class Foretold:
         pairs: For each tick, the pair of monitor state and chain state, encoded as
             monitor state times number of chain states plus chain state; negative if the
             pair was never seen in training.
-        unknown: Whether the state at each tick was never seen in training.
-        idle: Whether no obligation was pending at each tick.
+        unknown: For each tick, whether the state was never seen in training.
+        idle: For each tick, whether no obligation was pending.
         broken: The first violation; None if there was none.
     """
 
@@ -117,8 +117,8 @@ def ordinary_of(
 
 
 def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
-    """The Brier skill score of the risks against the base rate: 1 is perfect, 0 no
-    better.
+    """The Brier skill score of the risks: 1 is perfect, 0 is no better than the base
+    rate.
 
     Args:
         found: The runs of one law.

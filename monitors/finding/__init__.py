@@ -1,1 +1,1 @@
-"""Finding predicates: learns from runs which conditions predict a violation."""
+"""Finds predicates: learns from runs which conditions predict a violation."""

@@ -1,8 +1,8 @@
 """Chooses the abstraction that warns best: hand-made, a tree, or bands of a score.
 
 Candidates are compared by their warnings in held-out runs, at low false-alarm rates:
-how many violations have a timely warning, and how early it comes. The skill of the
-risks is reported too. `choose_by_law` chooses for each law separately, because an
+how many violations have a timely warning, and how early the warnings come. The skill of
+the risks is reported too. `choose_by_law` chooses for each law separately, because an
 abstraction that suits one law may be useless for another.
 """
 

@@ -50,10 +50,12 @@ CURVES, TREES = 20, 24
 """The maximum numbers of curves and of trees, so that the text is not too long."""
 
 _GROUP = 10
-"""The maximum number of summands between parentheses, so that they nest less deeply."""
+"""The maximum number of summands in one pair of parentheses, to limit the nesting
+depth.
+"""
 
 LEAVES, VIOLATIONS = 12, 10
-"""The maximum number of leaves of a tree, and the number of violations per tree."""
+"""The maximum number of leaves of a tree, and the number of violating runs per tree."""
 
 _FEWEST = 100
 """The minimum number of moments in a step or leaf."""
@@ -114,7 +116,7 @@ class Steps:
         return Curve(self.term.expression, tuple(bounds), told, _number(values[-1]))
 
     def split(self, last: int, low: Expression, high: Expression) -> Expression:
-        """A number that is `low` up to step `last`, and otherwise `high`."""
+        """The expression that is `low` up to step `last`, and otherwise `high`."""
         if self.term.truth:
             return Conditional(self.term.expression, high, low)
         if last == len(self.bounds):

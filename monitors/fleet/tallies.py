@@ -6,8 +6,8 @@ unique, so that the tally is never added twice. A guard with several models writ
 file with several tallies (`forewarn.tallies/1`).
 
 An intervention ends the counting of a run. If the guard lets other runs continue at
-such moments, their further course also represents the stopped runs; `weighted`
-increases the weight of these counts accordingly.
+such moments, these runs also represent the stopped runs, and `weighted` increases the
+weight of their counts accordingly.
 """
 
 from __future__ import annotations

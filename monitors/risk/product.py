@@ -56,14 +56,14 @@ class Reading:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def weights(self, data: Floats) -> Floats:
-        """Maps the values of transitions before END was split to the present
-        transitions.
+        """Converts values of the original transitions to the transitions with END
+        split.
         """
         return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
 
     def restore(self, values: Floats) -> Floats:
-        """Maps values [q, s] to the original states; END gets the value of its worst
-        copy.
+        """Converts values [q, s] to the original states; END gets the value of its
+        worst copy.
         """
         if self.ends.size < 2:
             return values
@@ -120,7 +120,7 @@ def read_chain(
 
 
 def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
-    """The pairs [q, s] that can occur, because reading s leads from some state to q.
+    """The pairs [q, s] that can occur: reading s leads from some monitor state to q.
 
     Nothing is read in END, so any monitor state may occur there.
     """

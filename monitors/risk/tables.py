@@ -2,10 +2,10 @@
 
 The risk within H that a guard uses is the probability that an obligation that is
 pending now, or arises within the next H steps, is later broken: V_h(s, q) = sum P(s,
-s') V_h-1(s', q'), where q' is q after reading s'; V_0(s, q) settles the pending
-obligations of q without new ones. The literal risk, "violated within H steps"
-(`violation_within`), is 0 while the deadline lies beyond H. For invariants, the two
-risks agree.
+s') V_h-1(s', q'), where q' is q after reading s'; V_0(s, q) is the probability that an
+obligation pending in q is broken, without new obligations. The literal risk, "violated
+within H steps" (`violation_within`), is 0 while the deadline lies beyond H. For
+invariants, the two risks agree.
 
 Tables are computed when a model is loaded.
 """
@@ -47,13 +47,13 @@ ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
 
 MAX_WORK = 8_000_000_000
-"""The maximum of transitions times monitor states times steps, for about half a minute
-of computing.
+"""The maximum product of transitions, monitor states and steps, which takes about half
+a minute to compute.
 """
 
 MAX_ROBUST_WORK = 800_000_000
-"""The limit on the same product for bounds, where every row is padded to the
-longest.
+"""The maximum product for bounds, where every row is padded to the length of the
+longest row.
 """
 
 
@@ -217,9 +217,9 @@ def guard_bound(
 ) -> Floats:
     """The minimum or maximum risk over all chains within the intervals.
 
-    If obligations may stay pending forever, the part beyond H is iterated from the safe
-    side, and stopped after 10,000 sweeps or at the work limit. The bound then holds,
-    but may be loose.
+    If obligations may stay pending forever, the part beyond H is computed by iteration
+    from a safe starting value, which stops after 10,000 sweeps or at the work limit.
+    The bound is then valid, but may be loose.
     """
     reading = read_chain(intervals.indptr, intervals.indices, end, letters, automaton)
     cells = _check_work(

@@ -1,1 +1,1 @@
-"""How far a learned chain can be trusted: memory tests, reliability, resampling."""
+"""How far a learned chain can be trusted: reliability and resampling."""

@@ -429,8 +429,8 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
 
 
 def _most_text(path: Path) -> int:
-    """The size limit for a file's text: none for a plain file, proportional to the
-    file's size if gzipped.
+    """The size limit for a file's text: proportional to the file's size if gzipped;
+    otherwise, there is no limit.
     """
     with suppress(OSError), path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
@@ -439,9 +439,9 @@ def _most_text(path: Path) -> int:
 
 
 def read_sequences(path: Path) -> list[list[str]]:
-    """Reads a file with one sequence of state names, separated by blanks, per line.
+    """Reads a file with one sequence of state names per line, separated by spaces.
 
-    Empty lines and comments are skipped; a comment begins with # and a blank.
+    Empty lines and comments are skipped; a comment begins with # and a space.
     """
     memory = available_memory()
     text = read_text(path, min(memory // 16, _most_text(path)))

@@ -105,15 +105,15 @@ def _level(lens: Lens, pitch: float, roll: float, z: float) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What each pixel of an image shows, and at what distance.
+    """The content and the distance of each pixel of an image.
 
     Args:
         lens: The camera's lens.
         level: The camera's rays.
-        far: The distance of what each pixel shows, as a multiple of the ray vector.
-        code: A code for what each pixel shows. Codes below 256 are labels of the ground
-            or the sky. The codes from 256 on stand for the faces of bodies, six for
-            each body.
+        far: The distance of each pixel's content, as a multiple of the ray vector.
+        code: A code for the content of each pixel. Codes below 256 are labels of the
+            ground or the sky. The codes from 256 on stand for the faces of bodies, six
+            for each body.
         bodies: The bodies in the order of their codes.
     """
 

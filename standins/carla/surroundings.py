@@ -69,7 +69,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What each ray hits first, and at what distance as a multiple of the ray vector.
+    """The first hit of each ray, and its distance as a multiple of the ray vector.
 
     `cosine` is the cosine of the angle of incidence on the ground.
     """

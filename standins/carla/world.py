@@ -1,4 +1,4 @@
-"""The simulated world: its actors, and what happens in a tick."""
+"""The simulated world: its actors, and the steps of a tick."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class World:
         )
         return head + b"".join([actor.state() for actor in self.actors.values()])
 
-    # -- what a tick does -------------------------------------------------------------
+    # -- the steps of a tick ----------------------------------------------------------
 
     def _meet_traffic(self) -> None:
         """Adds, moves and removes actors to match the simulated traffic."""

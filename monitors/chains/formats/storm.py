@@ -81,7 +81,7 @@ def run_storm(script: str, content: bytes, what: str, source: str = "") -> bytes
             )
         if done.returncode:
             told = _STORM_SAYS.findall(done.stdout + "\n" + done.stderr)
-            problem = next(filter(None, told), f"this is not valid: {what}")
+            problem = next(filter(None, told), f"it is not valid in {what}")
             raise InvalidModel(f"Storm rejects the model: {problem}", source=source)
         return read_bytes(found)
 
@@ -95,8 +95,7 @@ def read_umb(data: bytes, source: str = "") -> Chain:
     """Reads the chain from the bytes of an archive."""
     text = run_storm(_FROM_UMB, data, "the UMB format", source).decode()
     if "@value_type: double" in text:
-        # Storm writes 17 digits, and the rounded probabilities no longer sum to exactly
-        # 1.
+        # Storm writes 17 digits; the rounded probabilities do not sum to exactly 1.
         text = _PROBABILITY.sub(lambda digits: repr(float(digits[0])), text)
     return read_drn(text, source)
 

@@ -107,7 +107,8 @@ def test_no_threshold_is_higher_than_the_model_reaches() -> None:
     assert found([0.3995, 0.2], 0.3999) == (0.3999, "")
     at, why = found([0.4, 0.4], 0.4)
     assert (
-        at is None and "2 of 40 clean runs reach; 67 more clean runs are needed" in why
+        at is None
+        and "2 of 40 clean runs reach this risk; 67 more clean runs are needed" in why
     )
     at, why = found([], 0.001)
     assert at is None and why == "the risk never exceeds 0.001 before a violation"

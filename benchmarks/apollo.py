@@ -98,7 +98,7 @@ def rows(quick: bool) -> Iterator[Row]:
     what = f"Apollo: {len(INPUTS)} channels, {OBSTACLES} obstacles"
     yield Row(f"{what}: messages to signals", float(np.median(signals)), 1e-3)
     slow = float(np.quantile(whole, 0.99))
-    yield Row(f"{what}: bytes to decision, 99th of a hundred", slow, 3e-3)
+    yield Row(f"{what}: bytes to decision, 99th percentile", slow, 3e-3)
     speed = replayed(500 if quick else 3000)
     yield Row(
         "Apollo: seconds of such a record that are read in 1 s", speed, 20.0, rate=True

@@ -27,7 +27,7 @@ from forewarn.scenarios.training.acting import acting_policy
 from forewarn.scenarios.training.certifying import Wanted, acted_on, certified
 
 SCENARIO, THRESHOLDS = "chain-braking", (0.7, 0.75)
-"""With the shipped threshold, 0.3, no guarantee could be false."""
+"""With the shipped threshold of 0.3, a false guarantee is impossible."""
 
 CERTIFIED, CONFIDENCE = 0.02, 0.95
 TIMES, RUNS, AT_ONCE = 100, 149, 25
@@ -75,7 +75,7 @@ class Certifying:
                 )  # fmt: skip
                 held[at] += known
                 if any(after.violations for _, after in known):
-                    del held[at]  # it fails, whatever the other runs show
+                    del held[at]  # the certification fails in any case
         wanted = Wanted(CERTIFIED, 1.0, CONFIDENCE, seeds)
         return {
             at

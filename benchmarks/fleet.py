@@ -168,8 +168,8 @@ def bare_s(workers: int) -> float:
 
 
 def plan() -> Iterator[str]:
-    """Yields a plan for building a model a day from a million vehicles at 10 Hz, on one
-    machine.
+    """Yields an estimate of the cost of one model a day from a million vehicles at 10
+    Hz, on one machine.
     """
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), 1_000)

@@ -118,7 +118,7 @@ Way = Callable[[Recordings, Corpus, Sequence[int]], Iterator[Outcomes]]
 
 
 def shipped(files: Shipped) -> Way:
-    """Returns the method of the shipped guard."""
+    """Returns the warning method of the shipped guard."""
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         (law, *_), policy = corpus.laws, load_policy(files.policy)

@@ -1,7 +1,7 @@
 """Measures the figures on the pages, and other tools for comparison in the same run.
 
-Prints a table and then all missed targets. A missed target is never a failure, because
-times depend on the machine. Run this on an otherwise idle machine.
+Prints a table and then all missed targets. A missed target does not make the command
+fail, because times depend on the machine. Run this on an otherwise idle machine.
 
     python benchmarks/run.py [--quick] [TOPIC ...]
 """
@@ -43,7 +43,7 @@ class Row:
     """A row of the table.
 
     Args:
-        what: What was measured.
+        what: The measured quantity.
         measured: The time in seconds; with `rate`, a number per second.
         bar: The target: a maximum, or with `rate` a minimum; None for no target.
         peer: The tool measured for comparison in the same run, or why there is none.

@@ -4,8 +4,8 @@ bands.
 The score is the mean of two sums: one of step functions of single terms, the curves,
 and one of small trees, which combine terms. Curves predict best from few runs, trees
 from many. scikit-learn's gradient boosting fits both. Only arithmetic expressions are
-stored, which people can read and plot. A score is more accurate on the runs that it was
-fitted to, so the chain is learned from scores of held-out runs.
+stored, so that people can read and plot them. A score is more accurate on the runs that
+it was fitted to, so the chain is learned from scores of held-out runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Learns predicates from a small decision tree that predicts violations.
 
 A state consists of the current leaf, the leaf half a second ago, and the propositions
-of the laws. scikit-learn fits the tree; only the conditions of leaves are stored, which
-people can read.
+of the laws. scikit-learn fits the tree; only the conditions of leaves are stored, so
+that people can read them.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ Stopped = tuple[int, int]
 
 
 def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
-    """The sums of these outcomes after stops, by risk band."""
+    """Adds outcomes after stops, separately for each risk band."""
     found: dict[str, Stopped] = {}
     for each in several:
         for band, (runs, broke) in each.items():
@@ -151,7 +151,7 @@ class Counted:
 
 
 def runs_of(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sums of these numbers of runs, by law."""
+    """Adds numbers of runs, separately for each law."""
     found = Counter[str]()
     for each in several:
         found.update(each)

@@ -21,7 +21,7 @@ from forewarn.monitors.risk.tables import guard_risk
 
 @dataclass(frozen=True, slots=True)
 class FairnessReport:
-    """The result of the checks, which only warn.
+    """The result of the checks; problems lead to warnings, not to errors.
 
     Args:
         reliability: The comparison of predicted risks with outcomes on held-out traces,

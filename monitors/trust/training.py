@@ -241,7 +241,7 @@ class Training:
         self.take(count(batch, abstraction))
 
     def take(self, counted: Counted) -> None:
-        """Adds runs that have been encoded."""
+        """Adds encoded runs."""
         names = counted.names
         states = np.array([self._number(name) for name in names])[counted.numbers]
         self.tally.add_codes(

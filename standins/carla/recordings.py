@@ -312,9 +312,7 @@ class Replay:
             self.stop(keep=True)
 
     def stop(self, keep: bool) -> None:
-        """Ends the replay. `keep` tells whether the replayed actors stay in the
-        world.
-        """
+        """Ends the replay. If `keep` is true, the replayed actors stay in the world."""
         if not self.runs:
             return
         self.runs = False

@@ -191,7 +191,7 @@ class Server:
         return b"" if self.world.sensors.has(stream) else None
 
     async def _tick_by_itself(self) -> None:
-        """Ticks the world in asynchronous mode while anyone reads the world's
+        """Ticks the world in asynchronous mode while a client reads the world's
         stream.
         """
         loop = asyncio.get_running_loop()

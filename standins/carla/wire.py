@@ -185,7 +185,7 @@ class Streams:
             self._awaited[stream] = time.monotonic() + _EXPECTED_S, []
 
     def read(self, stream: int) -> bool:
-        """Whether a stream has a reader or is expecting one."""
+        """Whether a stream has a reader or expects one."""
         if self._of.get(stream):
             return True
         awaited = self._awaited.get(stream)

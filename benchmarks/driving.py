@@ -284,7 +284,7 @@ def rows(quick: bool) -> Iterator[Row]:
         turns = [_step(name) for _ in range(2 if quick else 5)]
         whole, bare = (min(times) for times in zip(*turns, strict=True))
         what = f"guarded step in SUMO, {name}, all signals"
-        yield Row(what, whole, None, "libsumo alone, its part", bare)
+        yield Row(what, whole, None, "libsumo alone in this step", bare)
     with tempfile.TemporaryDirectory() as folder:
         scenario, runs = load_scenario(STEPPED[0]), 40 if quick else 200
         files = Shipped.in_folder(FOLDER, scenario.name)

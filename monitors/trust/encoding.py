@@ -119,8 +119,8 @@ class Counted:
         starts: The index at which each run begins.
         gaps: The indices of states that follow a gap in time.
         periods: The time between two states of each run, in seconds.
-        late: The mean time between frames in seconds, for runs in which it is well
-            above the period.
+        late: The mean time between frames in seconds, for runs in which it is much
+            longer than the period.
     """
 
     runs: tuple[Stored, ...]
@@ -169,7 +169,9 @@ def _lengths(found: Encoded) -> NDArray[np.int64]:
 
 
 def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
-    """The mean time between frames, for runs in which it is well above the period."""
+    """The mean time between frames, for runs in which it is much longer than the
+    period.
+    """
     last = batch.starts + batch.lengths - 1
     passed = batch.times_s[last] - batch.times_s[batch.starts]
     between = passed / np.maximum(batch.lengths - 1, 1)

@@ -57,7 +57,7 @@ class FairnessReport:
         found = [
             f"the risk of breaking {law} predicts worse than its base rate"
             if (each.skill or 0.0) < 0.0
-            else f"the risk of breaking {law} is off by more than chance"
+            else f"the risk of breaking {law} differs significantly from the outcomes"
             for law, each in self.reliability.items()
             if each.warns
         ]

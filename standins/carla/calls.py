@@ -262,7 +262,7 @@ def replay(host: Server, name: str, begin_s: float, lasts_s: float, *_: Any) -> 
         bare = log.map.rpartition("/")[2]
         if bare != host.world.roads.name:
             if not bare:
-                raise Refusal(f"the recording {log.path.name} does not name its map")
+                raise Refusal(f"the recording {log.path.name} has no map name")
             host.load(bare, keep_settings=False)
             told.append(f"Loading map {log.map}")
             told.append("Replayer will start after map is loaded...")

@@ -160,7 +160,7 @@ def test_an_abstraction_decides_the_propositions() -> None:
     # From 00 a hard brake comes for sure; then half of them do not stop in time.
     idle = by_text.values[by_text.monitor.index("idle")]
     assert idle[0] == pytest.approx(1 / 2)
-    with pytest.raises(InvalidInput, match="whether speed < 3 holds"):
+    with pytest.raises(InvalidInput, match="whether speed < 3 is true"):
         answer("always(speed < 3)", labelling, period_s=1.0)
 
 

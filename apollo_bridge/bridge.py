@@ -36,8 +36,8 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class BusWorld(SteppedWorld):
-    """An Apollo behind a bus. Apollo drives by itself; actions can only slow it down or
-    stop it.
+    """A running Apollo that is reached through a bus. Apollo drives by itself; actions
+    can only slow it down or stop it.
 
     Args:
         connect: Creates the bus. Closing the world closes the bus.
@@ -52,7 +52,7 @@ class BusWorld(SteppedWorld):
             Apollo.
         period_s: The time between two frames in seconds.
         wait_s: How long to wait for Apollo's first messages, in seconds.
-        clock: The clock of simulated time; by default, time is real.
+        clock: The clock of simulated time; by default, the world runs in real time.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class BusWorld(SteppedWorld):
 
     @property
     def time_s(self) -> float:
-        """The time since the episode began in seconds, by Apollo's clock."""
+        """The time in seconds since the episode began, by Apollo's clock."""
         return round(self._now_s - self._begun_s, 6)
 
     def close(self) -> None:

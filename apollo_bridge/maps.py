@@ -1,4 +1,4 @@
-"""Reads Apollo's maps, which are files base_map.bin or base_map.txt."""
+"""Reads Apollo's maps from the files base_map.bin and base_map.txt."""
 
 from __future__ import annotations
 

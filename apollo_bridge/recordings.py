@@ -133,7 +133,7 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
 
 
 def _whole_size(reading: _Reading) -> int:
-    """Returns the size that the record's header states; 0 if the writer was killed."""
+    """Returns the size stated in the record's header; 0 if the recorder was killed."""
     sizes = [v for f, v in _fields(reading, reading.left, ()) if f == _SIZE_FIELD]
     return sizes[-1] if sizes and isinstance(sizes[-1], int) else 0
 

@@ -1,9 +1,9 @@
 """A client of cyber_bridge over TCP, for use outside Apollo's container.
 
-One thread does all network I/O. A writer only queues a message, which a newer message
-on the same channel replaces. Messages that cannot be sent are dropped and counted,
-because a command from before a lost connection is stale. If messages arrive faster than
-they are read, only the newest message of each channel is delivered.
+One thread does all network I/O. A writer only queues a message; a newer message on the
+same channel replaces it. Messages that cannot be sent are dropped and counted, because
+a command from before a lost connection is stale. If messages arrive faster than they
+are read, only the newest message of each channel is delivered.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class InvalidAction(InvalidInput):
 @checked
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The allowed values of an argument; the value None means that it is omitted.
+    """The allowed values of an argument; None means that the argument is omitted.
 
     Args:
         type: The type of the argument: a number, a word, a Boolean (`switch`), a sample

@@ -26,7 +26,7 @@ class Encoding(Strict):
     none_codes: list[float] = []
 
     def alias(self, name: str, signal: Signal) -> Alias:
-        """Returns the conversion from an encoded value, called `name`, to a signal."""
+        """Returns the alias that converts the encoded value `name` to a signal."""
         return Alias.of(name, signal, self.unit, self.codes, self.none_codes)
 
 

@@ -232,8 +232,8 @@ class Actuator(Protocol):
 class Replacing:
     """A base class for actuators that replace an action which must not pass.
 
-    It is replaced by the substitute of the decision or else by the fallback, which by
-    default is to do nothing.
+    The decision's substitute or, without one, the fallback replaces the action. By
+    default, the fallback does nothing.
     """
 
     can: frozenset[Kind] = frozenset({"stop"})
@@ -302,7 +302,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """How to create a plugin in order to test its interface without external programs.
+    """Describes how to create a plugin to test its interface without external programs.
 
     Without an example, a plugin is created with its default settings, and a pilot is
     tested in the world of the same name.
@@ -417,8 +417,7 @@ class Rendered(Protocol):
 
 
 class Baseline(Protocol):
-    """Another method of predicting violations of a law, with which the guard is
-    compared.
+    """A method of predicting violations of a law, with which the guard is compared.
 
     The registered factory creates a baseline for a law and a source. It raises
     `InvalidInput` if the baseline does not apply to the law. A baseline receives the
@@ -456,7 +455,7 @@ class Lessons:
 
 @runtime_checkable
 class LearningBaseline(Protocol):
-    """The registered factory of a baseline that is trained; usually its class.
+    """The registered factory of a trained baseline; usually the class of the baseline.
 
     `learn` is called once per law, before any measurement. The factory then receives
     the result of `learn`.

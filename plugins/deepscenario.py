@@ -1,8 +1,10 @@
-"""A world that replays scenarios of DeepScenario: Apollo in the SVL simulator.
+"""A world that replays scenarios of DeepScenario, in which Apollo drives in the SVL
+simulator.
 
 DeepScenario publishes the trajectories of the ego, vehicles and pedestrians as XML
 files of 3 s each; consecutive files of a test execution form a run. The files contain
-no map and no sizes of bodies. The lengths of the vehicles are approximations.
+neither a map nor the sizes of vehicles and pedestrians. The lengths of the vehicles are
+approximations.
 """
 
 from __future__ import annotations
@@ -193,7 +195,7 @@ def _nearest(ego: Seen, others: Sequence[Seen]) -> Iterator[tuple[str, Value]]:
 
 
 def _row(ego: Seen, other: Seen, room_m: float) -> tuple[Value, ...]:
-    """The name, the kind, the distance, the bearing and the closing speed."""
+    """A road user's name, kind, distance, bearing and closing speed."""
     (x, y), (its_x, its_y) = middle(ego.body), middle(other.body)
     dx, dy = its_x - x, its_y - y
     turned = math.remainder(math.atan2(dy, dx) - ego.body.heading, math.tau)
@@ -234,7 +236,7 @@ class _Reading:
     def part(self, root: ET.Element) -> Part:
         period_s = self._number(root, "timestep", _PERIODS_S[1])
         if period_s < _PERIODS_S[0]:
-            raise self._wrong("its timestep is too short")
+            raise self._wrong("the time step is too short")
         kinds = {
             each.get("name", ""): (each.get("model", ""), _type(each))
             for each in root.iter("ScenarioObject")
@@ -338,7 +340,7 @@ _POINT = """<WayPoint timeStamp="{at}"><DynamicParameters><Speed speed="{speed}"
 
 
 def _example() -> DeepScenarioWorld:
-    """A world in which the ego approaches a standing truck, with twenty equal runs."""
+    """A world with twenty identical runs of an ego that approaches a standing truck."""
     files = {
         f"{run}_scenario_{part}.deepscenario": _written(part).encode()
         for run in range(20)

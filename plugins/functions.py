@@ -94,7 +94,7 @@ def said_where(error: BaseException) -> str | None:
     """Returns the message of an error with the line in the user's file that raised it.
 
     Returns None if the error was not raised in a file of the user. The function that
-    caught the error does not count, even if it is in such a file.
+    caught the error is ignored, even if it is in such a file.
     """
     raised = error.__traceback__
     lines = [

@@ -1,8 +1,9 @@
 """A world that plays recorded drives from CSV, Parquet and MCAP files and ROS 2 bags.
 
-Actions have no effect on a recorded drive. Use it to collect traces, learn models,
-monitor laws, and measure a guard in shadow mode. Seed n selects the n-th file in
-alphabetical order, so that ranges of seeds separate training logs from held-out logs.
+Actions have no effect on a recorded drive. Use this world to collect traces, learn
+models, monitor laws, and measure a guard in shadow mode. Seed n selects the n-th file
+in alphabetical order, so that ranges of seeds separate training logs from held-out
+logs.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class RecordedWorld(SteppedWorld):
 
     @classmethod
     def of(cls, files: Mapping[str, bytes], **settings: Any) -> Self:
-        """Creates a world from file contents, which are deleted with the world.
+        """Creates a world from file contents; the files are deleted with the world.
 
         Args:
             files: The contents by file name.
@@ -260,7 +261,7 @@ def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]
     check_count(path, len(rows))
     if not rows:
         raise InvalidInput(
-            "the bag has no messages on some topics of the mapping", source=str(path)
+            "the bag lacks messages on a topic of the mapping", source=str(path)
         )
     return list(rows)
 

@@ -162,7 +162,9 @@ def guarded_server(
 def _end_of(
     calling: asyncio.Future[CallToolResult], verdict: Verdict
 ) -> tuple[bool | None, int | None, Any]:
-    """Returns whether the call failed, its number and its result, for the guard."""
+    """Returns the report for the guard: whether the call failed, its number and its
+    result.
+    """
     if not calling.done():
         return None, verdict.call, None
     if calling.cancelled() or calling.exception() is not None:

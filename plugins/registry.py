@@ -137,7 +137,7 @@ def make_pilot(name: str, settings: Settings | None = None, source: str = "") ->
 def make_actuator(
     name: str, own: Actuator, settings: Settings | None = None, source: str = ""
 ) -> Actuator:
-    """Creates an actuator by name, which wraps the actuator of the world."""
+    """Creates an actuator by name; it wraps the actuator of the world."""
     made: Actuator = _make("actuator", name, settings, source, own)
     return made
 

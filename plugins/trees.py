@@ -1,5 +1,5 @@
-"""Parses untrusted XML: without document type declarations, and thus without entities,
-and up to a size limit.
+"""Parses untrusted XML up to a size limit; document type declarations, and thus
+entities, are rejected.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ class HouseholdWorld(_Episodes):
 
 
 class ThorWorld(_Episodes):
-    """AI2-THOR through ai2thor's controller, with the real Unity build or our
+    """AI2-THOR through ai2thor's controller, with the real Unity build or the embedded
     household.
 
     Args:

@@ -267,7 +267,7 @@ def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
 class _Estimate:
     """The additive heuristic: the sum of the costs of all facts in the goal.
 
-    The cost of a fact assumes that facts are never lost.
+    The costs are computed as if facts never became false.
     """
 
     def __init__(self, model: Model, moves: Sequence[Move], goal: Condition) -> None:

@@ -110,8 +110,8 @@ class Task:
     def predicates(self) -> list[str]:
         """Returns the predicates for a chain of this task.
 
-        Besides the predicates in the law and the goal, there are predicates for whether
-        the objects mentioned in them are held or open.
+        The result contains the predicates in the law and the goal, and predicates that
+        say whether the objects in them are held or open.
         """
         asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
         types = catalog()

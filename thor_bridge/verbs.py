@@ -1,8 +1,8 @@
 """The high-level controller, which implements seventeen verbs with low-level actions.
 
 The controller behaves like SafeAgentBench's controller, on both the real AI2-THOR and
-the embedded household. Of the low-level controller, only `last_event.metadata` and
-`step` are used.
+the embedded household. Only `last_event.metadata` and `step` of the low-level
+controller are used.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class HighLevel:
         is not in a closed receptacle.
 
         Args:
-            name: The type at the start of object ids. The basin of a sink is therefore
-                found as a Sink.
+            name: The type, with which the ids of objects begin. `Sink` therefore also
+                finds the basin of a sink.
             number: The number of the object, which stays the same during an episode.
             exclude: The id of an object to exclude.
             inherited: Whether to consider only parts of other objects, such as a sink's

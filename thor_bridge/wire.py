@@ -1,7 +1,7 @@
 """The connection to AI2-THOR: ai2thor's controller, with a watchdog for the simulator.
 
 `connect` returns ai2thor's `Controller` for the real Unity player or the embedded
-household. When ai2thor 5.0.0 alone would hang, an error is raised within seconds, and
+household. Where ai2thor 5.0.0 alone would hang, an error is raised within seconds, and
 no process, pipe or port is left behind.
 """
 
@@ -34,7 +34,7 @@ def household_command(
     failures: str = "off",
     frames: bool = True,
 ) -> str:
-    """Returns the command line that starts our household as a player.
+    """Returns the command line that starts the embedded household as a player.
 
     The player sends frames even to a headless controller, unless `frames` is false.
     """

@@ -111,7 +111,8 @@ class Verdict:
         acts: Whether the call affects the world, so that its result must be reported.
         asks: The question to ask a person first. `AgentGuard.answered` then returns the
             final verdict.
-        call: The number of a call that passes, to be used for reporting its result.
+        call: The number of the call, with which its result must be reported; None if
+            the call does not pass.
         instead: The call to run as a substitute; its result is reported in place of the
             proposed call's result. A caller that does not support substitutes runs no
             tool.
@@ -127,7 +128,7 @@ class Verdict:
 
 
 class Tools(Replacing, Actions):
-    """The tools of the agent, from which rules can substitute calls.
+    """The agent's tools, whose calls rules can use as substitutes.
 
     This class is also the actuator: withholding a call is enough, because a tool that
     does not run has no effect.
@@ -173,7 +174,7 @@ def _laws_over_calls(guarding: Guarding) -> list[Law]:
     """The laws of the models, which must be about calls.
 
     Raises:
-        InvalidInput: A law is about something else.
+        InvalidInput: A law is not about calls.
     """
     names = [law for model in guarding.models for law in model.laws]
     try:
@@ -258,7 +259,7 @@ class AgentGuard(Turns, Closing):
     ) -> AgentGuard:
         """Creates a guard from a model file.
 
-        Arguments that are not listed are those of this class.
+        Arguments that are not listed here are those of the class.
 
         Args:
             model: The model file, or the folder of a certified guard.
@@ -350,8 +351,8 @@ class AgentGuard(Turns, Closing):
         policy = guarding.policy
         if policy.when == "after" and not policy.shadow and not guarding.judges():
             raise InvalidInput(
-                "the policy judges calls only after they are made, so it would let a "
-                "call pass that breaks a law",
+                "the policy judges calls only after they are made, so a call that "
+                "breaks a law would pass",
                 source="when",
                 mend="write `when: before` in the policy, or when='before' in Python",
             )
@@ -415,7 +416,7 @@ class AgentGuard(Turns, Closing):
     def before(
         self, tool: str, arguments: Mapping[str, Any], request: str = ""
     ) -> Verdict:
-        """Returns whether a tool may run.
+        """Reviews a call, and returns the verdict: whether the tool may run.
 
         The call counts as failed until `after` reports its success.
 
@@ -443,7 +444,7 @@ class AgentGuard(Turns, Closing):
 
     @checked
     def answered(self, question: Question, answer: Answer) -> Verdict:
-        """Returns whether the tool may run, given a person's answer.
+        """Returns the final verdict on a call, given a person's answer.
 
         Only an answer to the pending question counts.
         """
@@ -497,7 +498,7 @@ class AgentGuard(Turns, Closing):
             return self._stop_if_due()
 
     def unmade(self, verdict: Verdict) -> str:
-        """Returns the message to the agent if neither call nor substitute runs."""
+        """Returns the message to the agent if neither call nor substitute was made."""
         if verdict.instead is None:
             return verdict.message
         self.after(True, verdict.call)

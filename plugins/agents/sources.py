@@ -140,7 +140,7 @@ def _written(number: float) -> str:
 
 
 def _within(wanted: str, text: str) -> bool:
-    """Whether a text contains another, at word boundaries."""
+    """Whether a text contains another text at word boundaries."""
     if wanted not in text and wanted not in text.casefold():
         return False
     if len(wanted) > _LONG:

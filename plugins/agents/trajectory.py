@@ -176,7 +176,7 @@ class Trajectory:
                 yield Frame(0.0, 0, step)
 
     def wrong(self, action: Action) -> str:
-        """Returns why laws cannot compare an argument of a call; empty if they can."""
+        """Returns the reason why laws cannot compare an argument; empty if they can."""
         for signal, kind in self.kinds.items():
             if not signal.startswith(_ARGUMENT):
                 continue
@@ -216,7 +216,7 @@ class Trajectory:
 
 
 def _is(kind: str, value: object) -> bool:
-    """Whether a value is of a kind; an empty kind means any plain value."""
+    """Whether a value has the given kind; an empty kind means any plain value."""
     match value:
         case bool():
             return kind in ("truth value", "")
@@ -266,8 +266,8 @@ def compared(laws: Iterable[Law]) -> Kinds:
 def misspelt(
     laws: Iterable[Law], tools: Mapping[str, Collection[str]]
 ) -> Iterator[str]:
-    """Yields warnings about the tools and arguments in laws that no tool matches but
-    that resemble those of a tool.
+    """Yields a warning for each tool or argument in a law that does not exist but
+    resembles an existing one.
 
     Args:
         laws: The laws.

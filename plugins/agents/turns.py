@@ -59,7 +59,7 @@ class Line:
         place.set_result(None)
 
     def give_up(self, place: Future[None]) -> None:
-        """Leaves the queue, or ends the turn if it has just come."""
+        """Leaves the queue, or ends the turn if it has just begun."""
         if not place.cancel():
             self.leave()
 

@@ -40,8 +40,8 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
     """Raises `InvalidInput` if a source lacks a driving signal that is needed."""
     if source.vocabulary != "driving":
         raise InvalidInput(
-            "this baseline requires the vocabulary driving, but that of "
-            f"{source.name} is {source.vocabulary}"
+            "this baseline requires the vocabulary `driving`, but "
+            f"{source.name} has the vocabulary `{source.vocabulary}`"
         )
     check_signals(source, *law.signals, *needed)
 

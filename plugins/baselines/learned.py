@@ -2,9 +2,9 @@
 
 `Paper` and `Released` are the methods of ProbGuard: a Markov chain over only the
 predicates of the law, without a prediction horizon. Both smooth transition counts by
-adding one: the paper for every valid pair of states, its released code for every pair
-of observed states. The score is the probability that the law is ever violated, which is
-1 - P_safe in the paper.
+adding one: `Paper` for every valid pair of states, `Released` for every pair of
+observed states. The score is the probability that the law is ever violated, which the
+paper writes as 1 - P_safe.
 """
 
 from __future__ import annotations

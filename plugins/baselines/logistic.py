@@ -115,8 +115,8 @@ def _digits(bits: int, size: int) -> list[int]:
 def _examples(
     inputs: _Inputs, trace: Trace, horizon_s: float
 ) -> Iterator[tuple[int, bool]]:
-    """Yields the inputs of each frame before the first violation, and the event to
-    predict.
+    """Yields the inputs of each frame before the first violation, and whether the
+    predicted event occurs.
 
     The event is that the trigger of a violation occurs within the horizon.
     """

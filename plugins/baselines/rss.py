@@ -1,9 +1,9 @@
 """Responsibility-Sensitive Safety (RSS) as a baseline.
 
 The baseline raises an alarm if a safe distance is not kept. If the world provides the
-RSS margins as signals, it uses them. Otherwise, it computes the safe distance to the
-vehicle ahead and, on a collision course with a crossing road user, the distance that is
-needed to stop before the conflict.
+RSS margins as signals, the baseline uses them. Otherwise, the baseline computes the
+safe distance to the vehicle ahead and, on a collision course with a crossing road user,
+the distance that is needed to stop before the conflict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORKED_OUT_FROM = ("speed", "lead_distance", "lead_speed", "time_to_collision")
 
 
 class ResponsibilitySensitiveSafety:
-    """A baseline whose score is the shortfall from the safe distance in m."""
+    """A baseline whose score is the shortfall below the safe distance, in m."""
 
     thresholds = (0.0,)
 

@@ -5,11 +5,11 @@ The guard never ticks the world. Its callback only stores the newest snapshot, b
 exceptions in a callback are lost, and a tick in a callback never returns. While
 intervening, the guard repeats its control until the next snapshot, because only the
 last control before a tick has an effect. CARLA's client does not send a control that
-equals the last one that it sent. The guard therefore sends its control in a batch,
-which is always sent, and restores the driver's last control at the end of the
-intervention. A driver that sends a control just before each tick would override every
-control of the guard. In this case, the guard lowers the speed of the vehicle directly,
-which no control can undo.
+equals the previous one. The guard therefore sends its control in a batch, which is
+always sent, and restores the driver's last control at the end of the intervention. A
+driver that sends a control just before each tick would override every control of the
+guard. In this case, the guard lowers the speed of the vehicle directly, which no
+control can undo.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
         ego.apply_control(guarded.filter(agent.run_step()))
 
 `filter` reads the world, reviews the control and intervenes if necessary. It never
-ticks the world. It raises an exception only when it is misused; an internal failure
-stops the vehicle.
+ticks the world. It raises an exception only if it is used incorrectly; an internal
+failure stops the vehicle.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Watching:
             a waypoint, as route planners return them. Without a route, the vehicle is
             expected to follow its turn signal or to go straight on.
         sensor: Whether to attach a collision sensor. Without a sensor, only collisions
-            with vehicles and pedestrians are detected, because their bodies overlap.
+            with vehicles and pedestrians are detected, by overlapping bodies.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class Watching:
 class WorldClock:
     """A clock of simulated time, which advances with real time between snapshots.
 
-    The age of a frame starts when it arrives, so a simulation may run slowly or pause
-    between ticks.
+    The age of a frame is measured from its arrival, so a simulation may run slowly or
+    pause between ticks.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -78,8 +78,8 @@ def lane_names(first: Mapping[Key, Any]) -> dict[Key, str]:
 def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
     """Returns the centre line of a lane from start to end.
 
-    The map is queried point by point, because the functions of CARLA's client that
-    follow a lane crash at dead ends.
+    The map is queried point by point, because CARLA's functions for following a lane
+    crash at dead ends.
     """
     key = Key(start.road_id, start.section_id, start.lane_id)
     onward = 1.0 if key.lane < 0 else -1.0
@@ -301,7 +301,7 @@ class CarlaNet(Junctions[int, _Movement]):
         )  # fmt: skip
 
     def _link(self) -> None:
-        """Replaces links into junctions by links through junctions, as in SUMO nets."""
+        """Replaces links into junctions with links through them, as in SUMO nets."""
         lanes = self._lanes
         linked: dict[str, tuple[Link, ...]] = {}
         for name, lane in lanes.items():

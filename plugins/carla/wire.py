@@ -55,11 +55,10 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
 
 
 def _check_speech(host: str, port: int) -> None:
-    """Checks that a CARLA server answers, because CARLA's client otherwise aborts the
-    process.
+    """Checks that a program that answers is a CARLA server.
 
-    A server that does not answer passes, because it may be busy, and the client waits
-    for it.
+    Otherwise, CARLA's client would abort the process. A server that does not answer
+    passes the check, because it may be busy, and the client waits for it.
 
     Raises:
         CarlaLost: The program that answers is not a CARLA server.

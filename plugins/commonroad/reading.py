@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The state of a vehicle's turn signals from one step on."""
+    """The state of a vehicle's turn signals from a given step on."""
 
     step: int
     signal: TurnSignal

@@ -304,7 +304,7 @@ def amount(action: Action, name: str, default: float) -> float:
 
 
 class Wheel:
-    """Tracks in one episode whether the driver was cut off, and interprets actions."""
+    """Interprets the actions of an episode, and remembers if the driver is cut off."""
 
     def __init__(self) -> None:
         self._cut = False
@@ -312,9 +312,9 @@ class Wheel:
     def take(
         self, action: Action | None, values: Mapping[str, Any], speed: float
     ) -> tuple[Action | None, float]:
-        """Returns the action that counts, and the acceleration in m/s².
+        """Returns the action that takes effect, and the acceleration in m/s².
 
-        After a `cut`, no action counts, and the car brakes.
+        After a `cut`, no action takes effect, and the car brakes.
 
         Args:
             action: The action to carry out.
@@ -431,7 +431,7 @@ def _acceleration(choice: DrivingChoice, values: Mapping[str, Any]) -> float:
     speed = _number(values, "speed")
     if speed is None:
         raise InvalidInput(
-            "the action drive requires the signal speed, which is missing"
+            "the action `drive` requires the signal `speed`, which is missing"
         )
     v = speed / 3.6
     wanted = (choice.speed_kmh / 3.6 - v) / _SETTLING_S

@@ -70,7 +70,7 @@ class BodySenses:
         Args:
             time_s: The current time in seconds.
             ego: The ego vehicle.
-            vehicles: All other vehicles, bicycles included.
+            vehicles: All other vehicles, including bicycles.
             people: The pedestrians.
             collision: Whether the ego has hit a road user. If None, overlapping bodies
                 count as a collision.

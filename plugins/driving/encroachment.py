@@ -39,8 +39,8 @@ class Encroachments:
     ) -> float | None:
         """Adds the current positions, and returns the shortest post-encroachment time.
 
-        It is the time in seconds since one road user left a place that another occupies
-        now, where one of the two is the ego. None if no path crossed the ego's.
+        It is the time in seconds since the ego left a place that another road user
+        occupies now, or vice versa. None if no path crosses that of the ego.
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()

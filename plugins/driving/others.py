@@ -211,7 +211,7 @@ _FARTHEST_M = 1000.0
 
 
 def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
-    """Returns the signals of the lead vehicle, and adds the braking it requires."""
+    """Returns the lead vehicle's signals; adds the required braking to `demand`."""
     if lead is None:
         return {"lead_distance": None, "lead_speed": None}
     its, gap = lead.who.speed, lead.room_m

@@ -114,7 +114,8 @@ class _Line:
         self.length = along
 
     def project(self, x: float, y: float) -> tuple[float, float, float]:
-        """Returns the distances along the line and to its left, and its heading.
+        """Returns a point's distances along the line and to its left, and the line's
+        heading.
 
         The distances are in m, and the heading in degrees.
         """
@@ -241,7 +242,7 @@ class Movement:
         via: The first lane inside the junction.
         to: The lane after the junction.
         turn: The direction of the turn.
-        heading: The heading on entering, in radians.
+        heading: The heading at the entry, in radians.
         stops: Whether there is a stop sign.
         yields: Whether there is a yield sign.
     """
@@ -272,8 +273,8 @@ class Movement:
 
         Args:
             other: The other movement, which must not be oncoming.
-            turned: The angle from the other movement's heading to the left to this
-                one's, in radians.
+            turned: The angle in radians by which this movement's heading is to the left
+                of the other's.
         """
         return turned > SIDEWAYS
 

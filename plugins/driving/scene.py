@@ -266,7 +266,7 @@ class Scene(ABC):
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
         """Yields the edges of the crosswalks that a pedestrian is on or about to enter.
 
-        The name is empty if there is no such crosswalk.
+        An empty name is yielded if there is no such crosswalk.
         """
         yield self.on_crosswalk(person)
         if person.speed >= _WALKING:
@@ -277,7 +277,7 @@ _NEAR_M = 15.0
 
 
 def touches(vehicle: Mover, other: Mover, within_m: float = 0.0) -> bool:
-    """Whether a vehicle touches another road user, or is within a distance of it."""
+    """Whether a vehicle touches a road user, or is within a given distance of it."""
     if abs(other.x - vehicle.x) + abs(other.y - vehicle.y) > (
         _NEAR_M + vehicle.length + other.length
     ):

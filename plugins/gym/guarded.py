@@ -308,8 +308,8 @@ class GuardedParallelEnv(Closing):
     """A parallel PettingZoo environment in which each agent has its own guard.
 
     The info of each agent contains the decision of its guard and its outcome under the
-    key `forewarn`. A `cut` truncates the agent, which then leaves `agents` and is kept
-    stopped. An agent without an observation in this episode is also kept stopped. All
+    key `forewarn`. A `cut` truncates the agent, which then leaves `agents` and remains
+    stopped. An agent without an observation in this episode also remains stopped. All
     other attributes are those of the environment.
 
     Args:

@@ -26,7 +26,7 @@ class Answer:
     def __post_init__(self) -> None:
         if (self.verdict == "edit") != (self.action is not None):
             raise InvalidInput(
-                "an answer must have an action if its verdict is edit, and no action "
+                "an answer must have an action if its verdict is `edit`, and no action "
                 "otherwise"
             )
 

@@ -95,7 +95,7 @@ class Guarding:
         for each in rest.get("listeners", ()):
             if not callable(each):
                 raise InvalidInput(
-                    f"a {type(each).__name__} cannot be called to make a listener",
+                    f"a {type(each).__name__} cannot be called to create a listener",
                     source="listeners",
                     mend="give the class itself, as in listeners=[LogAlerts]",
                 )

@@ -332,6 +332,6 @@ def _eases(decision: Decision) -> bool:
 
 
 def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """An action in a normal form, without case, outer spaces and argument order."""
+    """Normalises an action: ignores case, outer spaces and the order of arguments."""
     arguments = ((k, str(v).casefold().strip()) for k, v in action.arguments.items())
     return action.name.casefold().strip(), tuple(sorted(arguments))

@@ -68,8 +68,8 @@ class GuardedLoop:
         approver: Asks a person when the decision is `ask`; without an approver, `ask`
             escalates.
         foresee: Predicts the frame that an action would lead to.
-        actions: The actions that the world accepts, which include any action that a
-            person chooses instead.
+        actions: The actions that the world accepts. An action that a person chooses
+            instead must be one of them.
         tally: The file in which transitions are counted while no intervention is
             active.
         records: Opens the record of each run.
@@ -259,7 +259,9 @@ class GuardedLoop:
         proposal: Action | None = None,
         foreseen: Frame | None = None,
     ) -> Decision:
-        """Reviews a frame; the last frame of an episode needs nothing else.
+        """Reviews a frame without carrying out the decision.
+
+        For the last frame of an episode, this is sufficient.
 
         Args:
             frame: The current frame.
@@ -324,7 +326,7 @@ class GuardedLoop:
             self.note("carried_out", **facts)
 
     def _in_time(self, frame: Frame, turn: Turn, lapses: int) -> Turn:
-        """Returns the turn, or one with the fallback if the lease has expired."""
+        """Returns the turn or, if the lease has expired, a turn with the fallback."""
         actuator, outcome, executed = self._actuator, turn.outcome, turn.executed
         # Waiting for a person's answer may take longer than the lease; nothing else
         # may.

@@ -1,9 +1,9 @@
 """Counts the transitions of guarded runs in a tally file.
 
 Transitions are counted until the first intervention. In shadow mode nothing intervenes,
-so whole runs are counted; what follows the first decision that would have intervened is
-also counted separately. The file can be removed at any time; later counts go into a new
-tally with its own id.
+so whole runs are counted; transitions after the first decision that would have
+intervened are also counted separately. The file can be removed at any time; later
+counts go into a new tally with its own id.
 """
 
 from __future__ import annotations

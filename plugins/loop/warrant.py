@@ -244,7 +244,8 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 
 
 def judged(certificate: Certificate) -> set[str]:
-    """Returns the laws for which a run shows without labels whether it was clean.
+    """Returns the laws for which it can be decided without labels whether a run is
+    clean.
 
     Deciding whether calls were unsafe requires labels from people. If no labelled run
     violated a law, all runs count as clean.

@@ -160,7 +160,8 @@ class Cell:
                 raise OSError("the process answered a different request")
         except TimeoutError:
             self.close()
-            raise TimeoutError(f"no answer within {patience_s:g} s") from None
+            problem = f"the process did not answer within {patience_s:g} s"
+            raise TimeoutError(problem) from None
         except BaseException:  # even an interrupt leaves the response pending
             self.close()
             raise
@@ -195,7 +196,7 @@ class Cell:
                 raise OSError("the process ended")
             data += part
             if len(data) > LONGEST_ANSWER:
-                raise OSError("the process sent too long an answer")
+                raise OSError("the process sent an answer that is too long")
         if not data.endswith(b"\n") or data.count(b"\n") > 1:
             raise OSError("the process sent more than one answer to a request")
         return bytes(data)
@@ -233,7 +234,7 @@ def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
 
 
 def cell_of(sources: Mapping[str, str]) -> Cell:
-    """Returns the process for users' sources, which equal sources share."""
+    """Returns the process for users' sources; equal sources share a process."""
     return _cell(tuple(sorted(sources.items())))
 
 

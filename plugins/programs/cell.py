@@ -102,7 +102,7 @@ def limit() -> None:
 
 
 def close_off() -> None:
-    """Installs the filter: system calls that computing does not need fail."""
+    """Installs the filter, so that system calls not needed for computing fail."""
     architecture, allowed = CALLS[platform.machine()]
     program = [
         (_LOAD, 0, 0, 4),
@@ -121,7 +121,8 @@ def close_off() -> None:
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0 or (
         library.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(filter_)) != 0
     ):
-        raise OSError(ctypes.get_errno(), "the system cannot filter system calls")
+        problem = "the operating system cannot filter system calls"
+        raise OSError(ctypes.get_errno(), problem)
 
 
 def closed_off() -> bool:
@@ -195,11 +196,11 @@ def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
 
 
 def end_with_parent() -> None:
-    """Continues in a child process, which ends when the parent process does, even if
-    that is killed.
+    """Continues in a child process that ends when the parent of this process ends, even
+    if the parent is killed.
 
-    This process waits until the pipe for requests is closed or the child ends; when it
-    ends, the system ends the child.
+    This process only waits until the pipe for requests is closed or the child ends, and
+    then exits. When this process exits, the operating system kills the child.
     """
     watcher = os.getpid()
     child = os.fork()

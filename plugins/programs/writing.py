@@ -1,8 +1,8 @@
 """Lets a model write guard programs: a plan, a program, and at most three repairs.
 
-Whatever a model replies, the result is either a program in the guard language that uses
-only the toolbox, or no program. An agent's input and output enter a prompt as one line
-of JSON between markers that the JSON cannot contain.
+For any reply of the model, the result is either a program in the guard language that
+uses only the toolbox, or no program. An agent's input and output enter a prompt as one
+line of JSON between markers that the JSON cannot contain.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class GuardAgent:
         return self.judge(case)[0]
 
     def judge(self, case: Case) -> tuple[Outcome, Written | None]:
-        """Returns the verdict on a case and its program; without a program, it is
+        """Returns the verdict on a case and its program; without a program, the case is
         denied.
         """
         try:

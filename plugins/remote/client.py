@@ -187,7 +187,7 @@ class GuardClient(object):
         try:
             line.sendall(message)
         except socket.timeout:
-            raise Lost("the guard has stopped reading")
+            raise Lost("the guard has stopped reading from the connection")
 
     def _answer(self, sequence: int, until_s: float) -> Optional[Decision]:
         """Returns the answer to a frame; None if it does not arrive in time."""

@@ -148,7 +148,7 @@ def load_topics(path: Path) -> TopicMap:
         raise InvalidInput(error.problem, source=str(path), mend=error.mend) from error
     if file.objects is not None and vocabulary.name != "driving":
         raise InvalidInput(
-            "`objects` requires the vocabulary driving", source=str(path)
+            "`objects` requires the vocabulary `driving`", source=str(path)
         )
     made = TopicMap(vocabulary, file.period_s, columns, file.ego, file.objects)
     wrong = next((each for each in made.topics if not each.startswith("/")), None)
@@ -303,7 +303,7 @@ def _listed(value: Any, name: str) -> Any:
 def _mover(
     name: str, pose: Any, velocity: Any, ahead_m: float, *, on_foot: bool = False
 ) -> Mover:
-    """Returns a road user, whose front is at a distance ahead of the pose."""
+    """Returns a road user whose front is at the given distance ahead of its pose."""
     x, y = (_number(field_of(pose, ["position", axis], name, "")) for axis in "xy")
     qx, qy, qz, qw = (
         _number(field_of(pose, ["orientation", axis], name, "")) for axis in "xyzw"

@@ -217,7 +217,9 @@ class SumoWorld(SteppedWorld):
 
     @property
     def facts(self) -> dict[str, float]:
-        """How many pairs of other road users have collided, as `others_collided`."""
+        """The fact `others_collided`: the number of pairs of other road users that
+        collided.
+        """
         return {"others_collided": len(self._others)}
 
     def actuator(self) -> CarActuator:

@@ -83,7 +83,7 @@ def find_map(name: str) -> Path:
 
 
 def check_there(path: Path, source: str = "") -> None:
-    """Checks that a file exists which a scenario or a configuration names."""
+    """Checks that a file named in a scenario or a configuration exists."""
     if path.is_file():
         return
     mend = mend_of(FileNotFoundError(), path)

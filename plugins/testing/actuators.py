@@ -141,7 +141,7 @@ class ActuatorContract:
             assert not all(self._shown(world, "stop", obeys=False)), NOTICES
 
     def _shown(self, world: World, kind: Kind, *, obeys: bool) -> list[bool | None]:
-        """Returns the actuator's acknowledgements until the world must have obeyed."""
+        """Returns the results of `obeyed` for each frame until the time limit."""
         pilot, actuator, frame = self._under_way(world)
         decision = self.decision(kind, frame)
         shown: list[bool | None] = []

@@ -316,9 +316,7 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """Yields the actions with which a robot that is told to reconsider corrects
-    mistakes.
-    """
+    """Yields the actions that correct mistakes, for a robot told to reconsider."""
     for thing in _TOGGLEABLE:
         key = f"is_toggled({thing})"
         if frame.values[key]:

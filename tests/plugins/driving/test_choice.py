@@ -74,7 +74,7 @@ def test_other_actions_stay_what_they_are() -> None:
 
 
 def test_a_car_that_knows_no_speed_is_not_driven() -> None:
-    with pytest.raises(InvalidInput, match="requires the signal speed"):
+    with pytest.raises(InvalidInput, match="requires the signal `speed`"):
         as_control(HALT.action, {})
 
 

@@ -75,7 +75,7 @@ async def main() -> None:
 
 
 def script(*steps: tuple[str, dict[str, str]]) -> Iterator[AIMessage]:
-    """Returns scripted replies: one tool call each, then that the work is done."""
+    """Yields a scripted reply for each tool call, and then "Done." forever."""
     for number, (name, arguments) in enumerate(steps):
         call = {"name": name, "args": arguments, "id": str(number)}
         yield AIMessage("", tool_calls=[call])

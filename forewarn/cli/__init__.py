@@ -85,7 +85,7 @@ COMMANDS = {
 
 
 FORMERLY = {"merge": "merge-tallies"}
-"""Commands that had a different name in the previous release; the old name is accepted.
+"""Command names of the previous release, which are still accepted, and their new names.
 """
 
 
@@ -234,5 +234,6 @@ def main() -> None:
     """Estimate how likely a car or robot is to break a rule soon.
 
     Forewarn learns a Markov chain over a few readable predicates from traces, combines
-    it with the automata of laws, and computes the risk in every state, with bounds.
+    it with the automata of laws, and computes the risk in every state, with confidence
+    bounds.
     """

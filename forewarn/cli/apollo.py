@@ -1,4 +1,4 @@
-"""`forewarn apollo`: guard a running Apollo, record it, and test without it."""
+"""`forewarn apollo`: guards and records Apollo, and tests without it."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
 @click.group()
 def apollo() -> None:
-    """Guard or record a running Apollo, or test with a stand-in.
+    """Guard or record a running Apollo system, or test with a stand-in.
 
     Every command takes --json. `forewarn doctor apollo` lists what is available on this
     machine.
@@ -342,9 +342,9 @@ class _Heard:
             self.lost += 1
 
     def _time_ns(self, message: Any) -> int:
-        """The time of a message in ns, or the last plausible time if only this
-        message's time jumps.
+        """Returns the time of a message in ns.
 
+        If the time jumps in a single message only, the last plausible time is returned.
         Messages may arrive out of order.
         """
         from forewarn.apollo_bridge.wire import stamp

@@ -1,4 +1,4 @@
-"""`forewarn apollo guard`: guards a running Apollo, or the stand-in."""
+"""`forewarn apollo guard`: guards Apollo or a stand-in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GuardedApollo:
         node: Run as a Cyber RT node inside Apollo's container.
         fake: Start a stand-in in this process, which drives a scenario once (default:
             s2), and guard it.
-        without: An input that this Apollo does not provide, such as prediction or
+        without: An input that this instance does not provide, such as prediction or
             lights; may be repeated.
         guardian: If Apollo does not obey a stop, stop it through its guardian module,
             which must be enabled.

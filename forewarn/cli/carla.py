@@ -130,7 +130,7 @@ def serve(
 
 
 def _stage(name: str) -> Callable[[int], Stage]:
-    """Returns a function that gives the traffic and surroundings of a run, by seed."""
+    """Returns a function from a seed to the traffic and surroundings of the run."""
     from forewarn.scenarios.schema import load_scenario
     from forewarn.standins.carla.traffic import Stage
 
@@ -387,7 +387,7 @@ _FAULTS = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
 class ClientEnded(Unreachable):
-    """CARLA's client library crashed the process on a response from the server."""
+    """CARLA's client library crashed while it handled a response from the server."""
 
 
 def apart(where: str) -> Callable[[], bool]:
@@ -421,8 +421,8 @@ def apart(where: str) -> Callable[[], bool]:
     name = signal.Signals(-ended).name
     if name in _FAULTS:
         raise ClientEnded(
-            f"CARLA's client library crashed ({name}) on a response from the "
-            f"server at {where}: the vehicle is no longer guarded, and its driver "
+            f"CARLA's client library crashed ({name}) while it handled a response from "
+            f"the server at {where}: the vehicle is no longer guarded, and its driver "
             "has full control"
         )
     raise SystemExit(128 - ended)

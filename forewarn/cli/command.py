@@ -170,7 +170,7 @@ _TYPES: dict[Any, click.ParamType[Any]] = {
 
 
 class OnlyFlag(NamedTuple):
-    """An option with an optional value; `value` is used if the option has none."""
+    """Marks an option with an optional value; `value` is used if none is given."""
 
     value: str
 
@@ -194,8 +194,8 @@ class _Renamed(click.Option):
 
 
 class _Typed(NamedTuple):
-    """A parsed annotation: the type, the rest of its `Annotated`, and whether there are
-    several values.
+    """A parsed annotation: the type, the other arguments of `Annotated`, and whether
+    the option takes several values.
     """
 
     of: Any
@@ -369,7 +369,7 @@ def command(
 
 
 def given_options() -> dict[str, str]:
-    """The options given on the command line: from parameter name to option name."""
+    """Maps parameter names to option names, for the options that were given."""
     ctx = click.get_current_context()
     return {
         option.name: option.opts[0]

@@ -32,7 +32,7 @@ PURPOSES: dict[str, str] = read_yaml(Path(__file__).with_name("purposes.yaml"))
 
 
 def packages_of(piece: str) -> list[str]:
-    """The packages that an extra (or the core) requires, according to the metadata."""
+    """Returns the packages that an extra (or `core`) requires, from the metadata."""
     found: list[str] = []
     for needed in requires("forewarn") or ():
         extra = re.search(r"extra == ['\"]([^'\"]+)", needed)

@@ -70,7 +70,7 @@ def sumo_world(scenario: Scenario, seed: int) -> SumoWorld:
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
-    """The requested seeds; by default, seeds that the model was not learned from."""
+    """Returns the requested seeds; by default, seeds not used to learn the model."""
     from forewarn.scenarios.measuring.seeds import unknown_seeds
 
     given = given_options()

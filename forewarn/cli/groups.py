@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class KindsType(click.types.StringParamType):
-    """The kinds of intervention to use; the help lists them."""
+    """An option type for kinds of intervention; the help lists the kinds."""
 
     def get_metavar(
         self, param: click.Parameter, ctx: click.Context | None = None
@@ -157,8 +157,8 @@ class Warned:
     intervene: Kinds | None = None
 
     def files(self, scenario: Scenario) -> tuple[Path | None, Path | None, str]:
-        """The files of the model and the policy, and a sentence if they are the shipped
-        ones.
+        """Returns the files of the model and the policy, and a message if they are the
+        shipped files.
         """
         from forewarn.monitors.chains.model import (
             load_models,
@@ -344,7 +344,7 @@ def tell_gaps(policy: Policy, path: Path | None, scenario: Scenario) -> None:
     tuned = _TUNED.match(policy.name)
     if tuned and tuned[1] != scenario.name:
         note(
-            f"The policy was tuned for {tuned[1]}, so its guarantees do not hold for "
+            f"The policy was tuned for {tuned[1]}, so its guarantees do not apply to "
             f"{scenario.name}; tune one with forewarn tune {scenario.name}."
         )
 

@@ -290,7 +290,7 @@ class Judged:
     confirm_by: File | None = None
 
     def made(self, asking: Asking) -> tuple[Judge, Any, dict[str, Any]]:
-        """The guard to evaluate, the usage of its model, and its description."""
+        """Returns the guard to evaluate, its model usage, and its description."""
         from forewarn.abstractions.files import read_text
         from forewarn.monitors.programs.file import load_program
         from forewarn.monitors.programs.functions import Toolbox

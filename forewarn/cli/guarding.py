@@ -198,7 +198,11 @@ class Saying:
         for law in decision.violated:
             tell([f"{at}  {law} is broken"])
         if (decision.kind, outcome.kind) != self._said:
-            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
+            done = (
+                ""
+                if outcome.kind == decision.kind
+                else f" (carried out: {outcome.kind})"
+            )
             why = outcome.because or decision.reason or "no threshold is reached"
             tell([f"{at}  {decision.kind}{done}: {why}"])
         if outcome.obeyed is not None and outcome.obeyed != self._obeyed:

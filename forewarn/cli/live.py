@@ -38,7 +38,7 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
 
             maker = ToFoxglove()
             ToFoxglove(0)().close()  # reports missing packages now
-            click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
+            click.echo(f"Watch the run live in Foxglove: ws://{HOST}:{PORT}", err=True)
             click.echo(f"Layout to import into Foxglove: {layout()}", err=True)
             yield [maker]
         case "web":
@@ -75,7 +75,7 @@ def _page() -> Iterator[Callable[[], Listener]]:
     ) as server:
         try:
             said = _said(server)
-            click.echo(f"Watch it live: {said['page']}", err=True)
+            click.echo(f"Watch the run live: {said['page']}", err=True)
             yield ToPage(said["host"], said["port"], said["token"])
         finally:
             if server.stdin is not None:

@@ -42,7 +42,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     )
     yield from printed(_measured(found, facts))
     if out is not None:
-        yield f"`forewarn report {out}` shows this on a page."
+        yield f"`forewarn report {out}` shows these results on a page."
 
 
 def _measured(found: Measurement, facts: Mapping[str, Any]) -> Iterator[Shown]:
@@ -134,7 +134,7 @@ def _paper_table(found: Measurement) -> Iterator[Shown]:
         for c in found.paper
     )
     yield Table(("law", "method", "threshold", "mean", "max"), tuple(rows))
-    yield "What this table omits:"
+    yield "Figures that this table omits:"
     for sentence in hidden(found.paper):
         yield f"  {sentence}"
 

@@ -203,7 +203,7 @@ def _lines(
         )
     yield ""
     if not changed:
-        yield f"The risk within {horizon:g} s is in its old interval in every state."
+        yield f"In every state, the risk within {horizon:g} s is in its old interval."
         return
     yield (
         f"In {len(changed)} states, the risk within {horizon:g} s is outside its old "

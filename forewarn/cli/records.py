@@ -23,7 +23,9 @@ Looked = tuple[dict[str, Any], Sequence[str], bool]
 
 
 def each_record(given: Path, look: Callable[[Path], Looked]) -> None:
-    """Checks a run record or all in a folder; exits with status 1 if a check fails."""
+    """Checks a run record, or all records in a folder; exits with status 1 if a check
+    fails.
+    """
     looked = [look(record) for record in _records(given)]
     payloads = [payload for payload, _, _ in looked]
     lines = [line for _, lines, _ in looked for line in lines]

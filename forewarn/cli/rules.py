@@ -93,8 +93,8 @@ def say_unknown(signals: Sequence[str]) -> None:
     if signals:
         names = ", ".join(signals)
         note(
-            f"missing from some traces: {names}; where a signal is missing, "
-            "conditions on it are unknown, and a rule does not fire on them"
+            f"missing from some traces: {names} (conditions on a missing signal are "
+            "unknown and never make a rule fire)"
         )
 
 
@@ -330,7 +330,7 @@ def _imported(found: Imported, out: Path) -> Iterator[str]:
     total = len(found.rules.rules)
     yield (
         f"{found.files} files with {total} rules: {found.runnable} runnable,"
-        f" {total - found.runnable} without a needed predicate; written to {out}"
+        f" {total - found.runnable} with a missing predicate; written to {out}"
     )
     if fixes := found.fixes():
         yield ""

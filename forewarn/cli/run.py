@@ -86,7 +86,7 @@ class Guided(Warned):
     def guard(
         self, scenario: Scenario, judging: Judging, out: Path
     ) -> tuple[Path | None, Policy | None, str]:
-        """The model, the policy, and a text about them."""
+        """Returns the model, the policy, and a message about them."""
         from forewarn.scenarios.running.plan import without_risk
 
         if (self.model is not None) + self.unguarded + self.no_model > 1:
@@ -346,7 +346,7 @@ def _story(episode: Episode) -> Iterator[str]:
         events.append((alarm.time_s, f"{alarm.decision}: {law}{risk}"))
     for each in episode.interventions:
         obeyed = "" if each.obeyed_s is None else f", obeyed at {each.obeyed_s:g} s"
-        until = f"done: {each.kind} until {each.until_s:g} s{obeyed}"
+        until = f"carried out: {each.kind} until {each.until_s:g} s{obeyed}"
         events.append((each.time_s, until))
     for time_s, text in sorted(events, key=lambda event: event[0]):
         yield f"{time_s:7.1f} s  {text}"

@@ -147,7 +147,7 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
         return
     if any(math.isclose(steps * model.period_s, each) for each in known):
         yield (
-            "In states that training runs reached, [low, high] refers to a run's "
+            "In states that training runs reached, [low, high] applies to a run's "
             "first visit."
         )
     else:

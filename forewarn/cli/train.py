@@ -131,7 +131,7 @@ def train(
             files = [
                 str(add_ordinary(each.out, each.scenario, each.runs)) for each in todo
             ]
-            say({"policies": files}, [f"{each}: scores of its runs" for each in files])
+            say({"policies": files}, [f"{each}: outcomes written" for each in files])
             return
         if len(todo) == 1:
             found = [_trained(todo[0], progress)]
@@ -219,7 +219,7 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
     yield from printed([statistics(columns, fared)])
     yield from early(fared)
     yield (
-        'Counted on runs that were not used for learning. "In time" means '
+        'This table counts only runs not used for learning. "In time" means '
         "before the trigger or, if the trigger is mostly harmless, 3 s before the "
         "deadline."
     )

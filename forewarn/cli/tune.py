@@ -349,7 +349,7 @@ def _wanted(
 
 
 def _kept_lines(kept: Guarantee) -> Iterator[str]:
-    """Yields what was certified, or why it was not."""
+    """Yields the certified claim, or the reasons why it was not certified."""
     if kept.certified:
         yield kept.sentence()
     for why in kept.lacking():

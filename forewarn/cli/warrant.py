@@ -340,7 +340,7 @@ def _told(
         lines += [
             *sentences(certificate),
             f"Shadow report: the guard would have been wrong in {wrong} runs.",
-            f"{out}: the guard, its certificate as certificate.html and .json",
+            f"{out}: the guard, with its certificate as certificate.html and .json",
         ]
     say(payload, lines, found=certificate is None)
 

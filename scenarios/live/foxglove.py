@@ -56,7 +56,7 @@ class ToFoxglove:
 class Told(Listener):
     """Streams one loop's runs to Foxglove.
 
-    The server writes in a thread of its own, and drops messages for clients that are
+    The server writes in its own thread, and drops messages for clients that are
     too slow to receive them.
 
     Args:

@@ -74,8 +74,8 @@ def stills(
 
 
 def concerned(laws: Iterable[Law]) -> set[str]:
-    """Returns the names of things in the laws: every argument of a signal, in
-    parentheses.
+    """Returns the names of the things in the laws: the arguments of signals, such as
+    `Fridge` in `is_open(Fridge)`.
     """
     names: set[str] = set()
     for signal in (signal for law in laws for signal in law.signals):
@@ -296,8 +296,8 @@ def _marks(law: LawStory, run: RecordedRun) -> list[list[Any]]:
 
 
 def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
-    """Returns when the guard first warned of this law or intervened; None if it never
-    did.
+    """Returns the time at which the guard first warned or intervened for this law;
+    None if it never did.
     """
     if not law.steps:
         return None
@@ -311,7 +311,7 @@ def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
 
 
 def _start(run: RecordedRun) -> float:
-    """Returns where playback starts: a little before the first event."""
+    """Returns the time at which playback starts: shortly before the first event."""
     turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
     if not turns or run.period_s >= SLOW_S:
         return run.times_s[0]
@@ -319,8 +319,8 @@ def _start(run: RecordedRun) -> float:
 
 
 def _until(run: RecordedRun) -> float:
-    """Returns where playback stops: shortly after the first violation and the first
-    alarm.
+    """Returns the time at which playback stops: shortly after the first violation and
+    the first alarm.
     """
     moments = [e.time_s for e in run.events if e.kind in ("violated", "obeyed")]
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]

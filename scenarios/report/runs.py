@@ -195,7 +195,7 @@ class RecordedRun(Head):
             replayed.
         visits: The chain's state at every frame; None if never seen in training.
         scenery: The scenes; None if they were not stored.
-        unseen: Why there are no scenes; empty if there are.
+        unseen: The reason why there are no scenes; empty if there are scenes.
         cautions: Warnings that the report shows at the top.
         notes: Notes on how to interpret the figures.
     """

@@ -67,7 +67,7 @@ def test_a_run_tells_where_its_page_is(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(
-        r"Watch it live: http://127\.0\.0\.1:\d+/#[\w-]{32}\n", done.stderr
+        r"Watch the run live: http://127\.0\.0\.1:\d+/#[\w-]{32}\n", done.stderr
     )
 
 

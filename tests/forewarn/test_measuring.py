@@ -136,7 +136,7 @@ def test_the_papers_table_is_printed_with_what_it_omits() -> None:
     assert "P_safe < 0.3" in after and "robustness < 1.2" in after
     assert (
         "of the clean runs had an alarm"
-        in after[after.index("What this table omits:") :]
+        in after[after.index("Figures that this table omits:") :]
     )
 
 

@@ -225,7 +225,7 @@ def test_single_episode_is_printed_as_a_timeline(tmp_path: Path, model: Path) ->
         if "reflect" in said:
             break
     assert "reflect: no_metal_heated at risk" in said
-    assert "done: reflect until" in said
+    assert "carried out: reflect until" in said
     times = [float(line.split(" s ")[0]) for line in said.splitlines()[:-1]]
     assert times == sorted(times)
     assert "Run record: " in said.splitlines()[-1]

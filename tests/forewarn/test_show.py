@@ -124,7 +124,7 @@ def test_the_risk_of_the_model_s_own_law(speeds: Path) -> None:
 
 def test_output_says_where_bounds_are_from_first_visits(speeds: Path) -> None:
     said = forewarn("show", speeds, "--risk", "--horizon", "3").stdout
-    assert "[low, high] refers to a run's first visit" in said
+    assert "[low, high] applies to a run's first visit" in said
     said = forewarn("show", speeds, "--risk").stdout
     assert "--horizon 3 shows narrower bounds, for a run's first visit" in said
 

@@ -364,7 +364,7 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
         "--episodes", "40", "--thresholds", "0.1,0.3,0.6", "--baseline", "deadline",
         "--out", folder, "--last-moment",
     )  # fmt: skip
-    assert f"`forewarn report {folder}` shows this" in said
+    assert f"`forewarn report {folder}` shows these results" in said
     text = page(tmp_path, folder)
     assert "40 held-out runs, seeds 1000000 to 1000039" in text
     assert "Detection and false-alarm rates: no_collision" in text

@@ -152,7 +152,9 @@ class ExpressionParser(TermParser):
         left = self._sum()
         if self._accept("is"):
             negated = self._accept("not")
-            self._expect("none")
+            if self._accept("none") is None:
+                mend = "write `is none` or `is not none`"
+                self._fail(f"expected none, found {self._peek}", mend=mend)
             if not isinstance(left, Name):
                 mend = "name one signal, as in lead_distance is none"
                 self._fail("only a signal can be none", start, mend=mend)
@@ -178,6 +180,9 @@ class ExpressionParser(TermParser):
             found = self._among(start, left)
             return Not(found) if negated else found
         operator = self._accept(*OF_TEXT)
+        if operator is None and self._peek.text == "contains":
+            mend = f'write {left!r} matches "…"'
+            self._fail("'contains' is not an operator", mend=mend)
         if operator is None:
             return left
         declared = self._declared(left)
@@ -223,6 +228,11 @@ class ExpressionParser(TermParser):
     def _compare(self, start: Token, left: Expression, operator: Token) -> Expression:
         equality = operator.text in EQUALITIES
         declared = self._declared(left)
+        if self._peek.text == "none" and "none" not in (
+            declared and declared.values or ()
+        ):
+            mend = f"write {left!r} is {'not ' * (operator.text == '!=')}none"
+            self._fail("none cannot be compared", mend=mend)
         kind = declared.type if declared else None
         if equality and self._may_be_bool(left, kind):
             truth = self._accept("true", "false")

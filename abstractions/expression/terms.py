@@ -86,6 +86,9 @@ def tokens(source: str) -> list[Token]:
             problem = f"unexpected character {source[at]!r}"
             mend = {
                 "'": "put words in double quotes",
+                ".": "names contain no dots: write arg_path for an argument",
+                ":": "to name a law, write NAME := FORMULA",
+                ";": "write each law on its own: repeat --law, or add it to the list",
                 "…": "replace it with the actual text, such as [0, 2 s]",
             }.get(source[at], "remove it")
             raise InvalidExpression(problem, place=place, mend=mend)
@@ -130,9 +133,13 @@ class Cursor:
         return None
 
     def _expect(self, text: str) -> Token:
-        return self._accept(text) or self._fail(
-            f"expected {text!r}, found {self._peek}", mend=f"add {text!r}"
-        )
+        if token := self._accept(text):
+            return token
+        problem, mend = f"expected {text!r}, found {self._peek}", f"add {text!r}"
+        if text == ")" and self._peek.kind in ("name", "number", "text"):
+            problem = f"expected an operator or ')' before {self._peek}"
+            mend = "join conditions with and, or, ->"
+        self._fail(problem, mend=mend)
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
         place = f"column {(token or self._peek).start + 1}"
@@ -318,7 +325,10 @@ class TermParser(Cursor, ABC):
                 word = _WORD.match(self._text, token.start)
                 written = word.group() if word else token.text
                 mend = near_miss(_SPELT.get(written.lower(), written), known)
-                mend = mend or "an operator may be missing"
+                mend = mend or (
+                    "use a unit such as km/h, m or s, or join conditions with and, or, "
+                    "->"
+                )
                 self._fail(f"{written!r} is not a unit", mend=mend)
             return ""
         while self._peek.start < match.end() and self._peek.kind != "end":
@@ -426,6 +436,10 @@ class TermParser(Cursor, ABC):
             mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
             if token.text in ("None", "null"):
                 mend = "write `is none` or `is not none`"
+            elif token.text in _CLOCK | {"h": 0} and self._at > 1:
+                before = self._tokens[self._at - 3 : self._at - 1]
+                if [each.text for each in before][1:] == ["/"]:
+                    mend = f"write {before[0].text}/{token.text} without spaces"
             problem = f"unknown signal {token.text!r}"
             self._fail(problem, token, mend=mend or self._has(known))
         return Name(token.text, declared.unit or "")

@@ -161,7 +161,12 @@ _TIME_UNITS: dict[str, TimeUnit] = {
 }  # fmt: skip
 
 _ELSEWHERE = {
+    "before": "write always (b -> once a)",
+    "count": "write count[0, 60 s](a) <= 3",
+    "if": "write a -> b",
+    "implies": "write a -> b",
     "never": "write always not (…)",
+    "then": "write a -> b",
     "within": "write the time after the operator: eventually[0, 2 s] (…)",
 }
 """Operators of other languages, and how to express them here."""
@@ -210,6 +215,9 @@ class _FormulaParser(ExpressionParser):
             if token.text in _NEXT:
                 self._take()
                 return Next(self._truth(self._unary))
+            if token.text in _INFIX and token.text in self.keywords:
+                mend = f"write a {token.text}[0, 2 s] b"
+                self._fail(f"{token.text} must follow a condition", mend=mend)
         return super()._unary()
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
@@ -237,7 +245,8 @@ class _FormulaParser(ExpressionParser):
 
     def _check_predicate(self, name: Token, count: int) -> None:
         known = self._vocabulary and name.text in self._vocabulary.predicates
-        if not known and (close := near_miss(name.text, _WORDS)):
+        close = _ELSEWHERE.get(name.text) or near_miss(name.text, _WORDS)
+        if not known and close:
             super()._fail(f"unknown predicate {name.text!r}", name, mend=close)
         super()._check_predicate(name, count)
 
@@ -247,6 +256,7 @@ class _FormulaParser(ExpressionParser):
             *self.keywords,
             *self.operators,
             *OF_TEXT,
+            *("None", "null", "count"),
             *self._definitions,
             *signals,
         }
@@ -275,6 +285,9 @@ class _FormulaParser(ExpressionParser):
             return Interval()
         start = self._peek
         low, low_unit = self._bound()
+        if self._peek.text == "]":
+            mend = f"write both times, as in [0, {_number(low)} {low_unit or 's'}]"
+            self._fail("an interval has two times", start, mend=mend)
         self._expect(",")
         high, high_unit = None, None
         if self._peek.text != "]":
@@ -307,8 +320,10 @@ class _FormulaParser(ExpressionParser):
             mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
             self._fail("a time cannot be negative", token, mend=mend)
         if token.kind != "number":
-            problem = f"expected a time, found {token}"
-            self._fail(problem, token, mend="write times as in [0, 2 s]")
+            mend = "write times as in [0, 2 s]"
+            if token.text.lower() in ("inf", "infinity"):
+                mend = "leave out the interval, or its second time, as in [1 s,]"
+            super()._fail(f"expected a time, found {token}", token, mend=mend)
         value = float(token.text)
         if self._peek.kind != "name":
             return value, None

@@ -35,6 +35,7 @@ _MEANT = re.compile(r"[\w.\-]+")
 """A text that is not a formula but a mistyped law name, such as 51-5."""
 
 _NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
+_MISNAMED = re.compile(r"(\w+)\s*[=:]\s*(?:always|G|eventually|F)\b")
 
 
 class InvalidLaw(InvalidInput):
@@ -165,12 +166,22 @@ def find_laws(
     found = book.find(text)
     if found:
         return found
+    if text.endswith((".yaml", ".yml")):
+        raise InvalidLaw(
+            f"{text[:60]!r} is a file, not the name of a law",
+            mend=f"with `forewarn monitor`, use --book {text[:60]} and name a law of "
+            "the file; elsewhere, write the formula",
+        )
     if _MEANT.fullmatch(text):
         raise InvalidLaw(
             f"the law book has no law {text[:60]!r}",
             mend=near_miss(_plain(text[:60]), book.every())
             or "`forewarn laws` lists all laws; a formula begins with always, as in"
             " 'always (a -> eventually[0, 2 s] b)'",
+        )
+    if misnamed := _MISNAMED.match(text):
+        raise InvalidLaw(
+            "a law's name must be followed by :=", mend=f"write {misnamed[1]} := …"
         )
     named = _NAMED.fullmatch(text)
     name, text = named.groups() if named else (text, text)

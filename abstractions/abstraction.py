@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from forewarn.abstractions.encoding import (
     compile_states,
     past_of,
 )
-from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
+from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput, near_miss
 from forewarn.abstractions.expression import (
     Expression,
     parse_expression,
@@ -77,6 +78,12 @@ class _PredicateFile(Strict):
         if isinstance(data, str):
             return {"when": data}
         if isinstance(data, dict):
+            key, text = next(iter(data.items()), ("", None))
+            named = isinstance(text, str) and len(data) == 1
+            if named and not near_miss(str(key), cls.model_fields):
+                raise ValueError(
+                    f"predicates have no names: write `- {text:.80}`, without `{key}:`"
+                )
             return data
         raise ValueError(
             "a predicate must be a condition, or a mapping with the keys when, "
@@ -249,9 +256,11 @@ class Abstraction:
                 )
             steps = lag_s / self.period_s
             if abs(steps - round(steps)) > 1e-6:
+                below = math.floor(steps) * self.period_s
                 raise InvalidAbstraction(
                     f"'lag_s' is {lag_s:g}, which is not a multiple of the period "
-                    f"of {self.period_s:g} s"
+                    f"of {self.period_s:g} s",
+                    mend=f"write {below:g} or {below + self.period_s:g}",
                 )
 
     @property

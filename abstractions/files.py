@@ -435,7 +435,7 @@ def first_line(path: Path) -> str:
     raise InvalidTrace(
         "the file is empty",
         source=str(path),
-        mend="write it again with `forewarn collect`",
+        mend="record or copy it again",
     )
 
 
@@ -466,13 +466,26 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         place = f"line {number}"
-        raise InvalidTrace(
-            "not UTF-8 text", source=str(path), place=place, mend="save it as UTF-8"
-        ) from error
+        problem, mend = "not UTF-8 text", "save it as UTF-8"
+        if number == 1:
+            problem, mend = _other_kind(path, line) or (problem, mend)
+        raise InvalidTrace(problem, source=str(path), place=place, mend=mend) from error
     if "\0" in text:
+        problem, mend = "this is not a text file", ""
+        if number == 1:
+            problem, mend = _other_kind(path, line) or (problem, mend)
         place = f"line {number}"
-        raise InvalidTrace("this is not a text file", source=str(path), place=place)
+        raise InvalidTrace(problem, source=str(path), place=place, mend=mend)
     return text.rstrip("\r\n")
+
+
+def _other_kind(path: Path, line: bytes) -> tuple[str, str] | None:
+    """The kind of a file that is not text, and what to do about it, if it is known."""
+    if line.startswith(b"PAR1"):
+        return "this is a Parquet file", f"name it {path.stem}.parquet"
+    if line.startswith(b"PK\3\4"):
+        return "this is an Excel workbook or a zip archive", "export it as CSV"
+    return None
 
 
 def check_frames(path: Path) -> None:

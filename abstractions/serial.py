@@ -212,7 +212,13 @@ def _written(kind: str, details: ErrorDetails) -> str:
             return f"write {value} without quotes or unit"
         return "write only the number, in the documented unit"
     if kind in ("list_type", "tuple_type") and isinstance(given, dict):
-        return "begin each entry with a dash"
+        first = next(iter(given.values()), None)
+        example = f", as in `- {first:.60}`" if isinstance(first, str) else ""
+        return f"begin each entry with a dash{example}"
+    if kind == "string_type" and isinstance(given, dict):
+        return "put the whole text in quotes, because it contains a colon"
+    if kind == "string_type" and isinstance(given, list) and len(given) == 1:
+        return f"write {given[0]!r:.60} without brackets"
     if kind == "dict_type" and details["loc"]:
         return f"write {details['loc'][-1]}: {{key: value}}"
     return ""

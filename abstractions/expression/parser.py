@@ -228,9 +228,8 @@ class ExpressionParser(TermParser):
     def _compare(self, start: Token, left: Expression, operator: Token) -> Expression:
         equality = operator.text in EQUALITIES
         declared = self._declared(left)
-        if self._peek.text == "none" and "none" not in (
-            declared and declared.values or ()
-        ):
+        values = declared.values if declared else ()
+        if self._peek.text == "none" and "none" not in values:
             mend = f"write {left!r} is {'not ' * (operator.text == '!=')}none"
             self._fail("none cannot be compared", mend=mend)
         kind = declared.type if declared else None

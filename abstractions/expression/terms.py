@@ -148,6 +148,7 @@ class Cursor:
 
 FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
 _PAST = ("ago", "least", "most")
+_OF_LAWS = {"always", "eventually", "historically", "once", "since", "until"}
 _CLOCK = {"s": 1.0, "ms": 0.001, "min": 60.0}
 _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
@@ -427,6 +428,9 @@ class TermParser(Cursor, ABC):
     def _name(self, token: Token) -> Expression:
         if token.text in self._definitions:
             return self._definitions[token.text]
+        if token.text in _OF_LAWS and self._peek.text == "[":
+            mend = "put it in a law; for earlier values, use lag_s or latch"
+            self._fail(f"{token.text} applies to several moments", token, mend=mend)
         if self._vocabulary is None:
             return Name(token.text)
         declared = self._vocabulary.signals.get(token.text)

@@ -27,6 +27,9 @@ from forewarn.abstractions.readers.json_lines import keep_json_lines, stream_jso
 from forewarn.abstractions.trace import Kept, Note, Trace, TraceHeader, trace_writer
 from forewarn.abstractions.vocabularies.vocabulary import YAML, Vocabulary
 
+FACTS = "runs.csv"
+"""The name of the table of facts about the runs in a folder."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stored:
@@ -204,17 +207,22 @@ def _kept(
 def files_in(path: Path) -> list[Path]:
     """Returns the file itself, or the files in a folder, sorted by name.
 
-    Skips YAML files, which are vocabularies, scenarios or policies.
+    Skips YAML files, which are vocabularies, scenarios or policies; reports; and
+    `runs.csv`, which contains facts about the runs.
     """
     if not path.is_dir():
         return [path]
-    found = [each for each in files_below(path) if each.suffix not in YAML]
+    found = [
+        each
+        for each in files_below(path)
+        if each.suffix not in (*YAML, ".html") and each.name != FACTS
+    ]
     if not found:
-        raise InvalidInput(
-            "the folder contains no traces",
-            source=str(path),
-            mend=f"record traces with `forewarn collect … --out {path}`",
-        )
+        mend = f"record traces with `forewarn collect … --out {path}`"
+        folders = sorted(each for each in path.glob("[!.]*") if each.is_dir())
+        if folders:
+            mend = f"give one of its folders, such as {folders[0]}"
+        raise InvalidInput("the folder contains no traces", source=str(path), mend=mend)
     return found
 
 

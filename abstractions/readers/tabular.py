@@ -152,11 +152,13 @@ def _frames(
     period_s: float | None,
 ) -> Iterator[Frame]:
     if "time_s" not in names and period_s is None:
+        close = next((name for name in names if name.lower().startswith("time")), "")
+        mend = f"rename the column {close} to time_s" if close else "add it"
         raise InvalidTrace(
             "the file has no column 'time_s'",
             source=str(path),
             place="line 1",
-            mend="add it, or give the time between rows with --period",
+            mend=f"{mend}, or give the time between rows with --period",
         )
     last: Frame | None = None
     count = 0

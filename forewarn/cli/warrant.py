@@ -264,10 +264,9 @@ def _stored(
     """The scenario, if one is given or the logs are a scenario file, and the stored
     runs.
     """
-    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.readers.stored import FACTS, files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.schema import load_scenario
-    from forewarn.scenarios.warrant.runs import FACTS
 
     scenario = None if name is None else load_scenario(name)
     if any(path.suffix in YAML for path in logs):

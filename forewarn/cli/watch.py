@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -87,6 +87,18 @@ def _doubt(found: Sequence[Law]) -> None:
         close = get_close_matches(signal, known, 1, 0.8)
         if close and not any(each.knows(signal) for each in shipped):
             note(f"{signal!r:.60} is not a known signal; did you mean {close[0]}?")
+
+
+def _note_momentary(found: Iterable[Law]) -> None:
+    """Notes laws that only the first moment of a run can violate."""
+    from forewarn.monitors.laws.formula import Future
+
+    for law in found:
+        if not any(isinstance(node, Future) for node in law.formula.walk()):
+            note(
+                f"{law.name:.60} applies only to the first moment of a run (write "
+                "always (…) for a law that must hold throughout)"
+            )
 
 
 def _entry(law: Law) -> dict[str, Any]:
@@ -258,6 +270,7 @@ def monitor(
     for name in law:
         with naming("--law"):
             found = _laws(name, book.laws(), recorded)
+        _note_momentary(found)
         judged += [_judged(each, trace, recorded, period, every) for each in found]
         laws += found
     results = [
@@ -298,7 +311,13 @@ def _many(
         with naming("--law"):
             found = find_laws(name, book, used)
         laws += [replace(found[0], name=name)] if len(found) == 1 else found
+    _note_momentary(laws)
     told = judged(runs, laws, period_s, on, out, progress)
+    header = runs[0].kept(()).header
+    for law, each in zip(laws, told, strict=True):
+        lacking = [name for name in law.signals if not header.can_know(name)]
+        if lacking and each[key_of("not applicable")]:
+            note(f"{runs[0].name} does not provide {', '.join(lacking)}")
     head = ["law", "runs", *VERDICTS, "violations", "rate", "first in"]
     rows = [
         (

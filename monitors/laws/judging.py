@@ -131,6 +131,9 @@ def judge(
     missing = [name for name in law.signals if name not in seen]
     if missing:
         hint = near_miss(missing[0], seen) if len(missing) == 1 else ""
+        with_unit = (name for name in seen if name.startswith(f"{missing[0]} "))
+        if not hint and (close := next(with_unit, "")):
+            hint = f"did you mean {close}?"
         reason = f"not in this trace: {', '.join(missing)}"
         reason += f" ({hint})" if hint else ""
         frames = ("not applicable",) * len(trace) if every else ()

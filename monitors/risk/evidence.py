@@ -423,7 +423,8 @@ def refuse_undecided(
     """
     for law in laws:
         try:
-            automaton = compile_for(law.formula, abstraction, period_s)
+            clock_s = period_s or abstraction.period_s
+            automaton = compile_for(law.formula, abstraction, clock_s)
             for proposition in automaton.propositions:
                 abstraction.decides(proposition)
         except InvalidInput as error:

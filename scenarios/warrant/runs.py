@@ -17,15 +17,12 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import lines
 from forewarn.abstractions.readers.calls import CallRun
-from forewarn.abstractions.readers.stored import Stored, batches
+from forewarn.abstractions.readers.stored import FACTS, Stored, batches
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.laws.clocking import regular_period
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 Label = Literal["safe", "unsafe"]
-
-FACTS = "runs.csv"
-"""The name of a CSV file next to the logs, with further facts about each run."""
 
 NAMES = ("run", "file", "seed")
 """The columns that can identify a run in this file."""

@@ -5,12 +5,14 @@ what helps.
 from __future__ import annotations
 
 import shlex
+import zipfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
+from tests.forewarn.test_mistakes import HEADER, frame, lines, predicates
 
 LAWS = (
     ("slow = always speed < 5", "write slow := …"),
@@ -55,3 +57,69 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("law", "mend"), LAWS)
 def test_wrong_laws_are_mended(law: str, mend: str) -> None:
     assert mend in said(f"monitor drive.csv --law {shlex.quote(law)}")
+
+
+def test_a_law_about_one_moment_is_noted() -> None:
+    told = said("monitor drive.csv --law 'speed < 41 km/h'", 0)
+    assert "applies only to the first moment" in told
+    assert "write always (…)" in told
+    assert "moment" not in said("monitor drive.csv --law 'always speed < 50 km/h'", 0)
+
+
+def test_times_of_a_law_use_the_period_of_the_scenario(desk: Path) -> None:
+    signals = {"stop_line_distance": 50.0, "collision": False, "past_stop_line": False,
+               "required_deceleration": 0.0, "time_to_collision": None}  # fmt: skip
+    header = {**HEADER, "provides": [*HEADER["provides"], *signals]}
+    (desk / "a.jsonl").write_text(lines(header, *(frame(i, **signals) for i in (0, 1))))
+    law = "always (braking -> eventually[0, 2 s] speed < 0.5 km/h)"
+    done = said(f"learn a.jsonl --scenario tiny-road --law '{law}' --out m.json", 0)
+    assert "3 transitions" in done
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("['eventually[0, 2 s] braking']", "put it in a law"),
+        ("{red: braking}", "as in `- braking`"),
+        ("[red: braking]", "predicates have no names"),
+        ("[{when: braking, lag_s: 0.25}]", "write 0.2 or 0.3"),
+    ],
+)
+def test_wrong_predicates_are_mended(desk: Path, text: str, mend: str) -> None:
+    (desk / "a.yaml").write_text(predicates(text))
+    (desk / "a.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
+    assert mend in said("learn a.jsonl --abstraction a.yaml --out m.json")
+
+
+def test_other_kinds_of_files_are_recognised(desk: Path) -> None:
+    (desk / "p.csv").write_bytes(b"PAR1\xff\xfe")
+    assert "name it p.parquet" in said("monitor p.csv --law braking")
+    with zipfile.ZipFile(desk / "x.xlsx", "w") as book:
+        book.writestr("xl/workbook.xml", "<a/>")
+    assert "export it as CSV" in said("monitor x.xlsx --law braking")
+    (desk / "e.csv").write_text("")
+    assert "record or copy it again" in said("monitor e.csv --law braking")
+    (desk / "t.csv").write_text("time,speed\n0,3\n")
+    assert "rename the column time to time_s" in said("monitor t.csv --law braking")
+
+
+def test_folders_of_traces_may_contain_reports_and_facts(desk: Path) -> None:
+    folder = desk / "runs"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
+    (folder / "report.html").write_text("<html>\nx</html>\n")
+    (folder / "runs.csv").write_text("run,driver\na,b\n")
+    assert "1 traces" in said("learn runs --law 'always braking' --out m.json", 0)
+    (desk / "all").mkdir()
+    folder.rename(desk / "all/runs")
+    assert "such as all/runs" in said("monitor all --law braking")
+
+
+def test_signals_that_no_run_provides_are_named(desk: Path) -> None:
+    (desk / "runs").mkdir()
+    (desk / "runs/a.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
+    told = said("monitor runs --law no_collision", 0)
+    assert "a.jsonl does not provide collision" in told
+    (desk / "t.csv").write_text("time_s,speed (km/h)\n0,3\n")
+    told = said("monitor t.csv --law 'always speed < 5'", 0)
+    assert "did you mean speed (km/h)?" in told

@@ -175,6 +175,22 @@ def check_items(text: str, source: str, place: str = "") -> None:
         raise TooLarge(limit, source=source, place=place)
 
 
+_OWN = re.compile(r"""\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
+
+
+def other_kind(text: str, wanted: str) -> str:
+    """A problem that names the format of a file of another kind; empty if unknown.
+
+    Args:
+        text: The beginning of the file.
+        wanted: What the file should contain.
+    """
+    if not text.strip():
+        return "the file is empty"
+    kind = _OWN.match(text)
+    return f"the file has the format {kind[1]}, but {wanted} is needed" if kind else ""
+
+
 def parse_json(text: str, source: str, place: str = "") -> Any:
     """Parses JSON strictly: NaN, infinities and duplicate keys are rejected."""
     check_items(text, source, place)
@@ -193,6 +209,8 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
                 f"{kind.group(1)!r}"
             )
             mend = "give a different file"
+        elif text.strip() == "[":
+            mend = "write one JSON object per line, without brackets around them"
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
@@ -267,6 +285,10 @@ def parse_yaml(text: str, source: str) -> Any:
         mend = "check the indentation, the colons and the quotes near this place"
         if "'\\t'" in problem:
             mend = "indent with spaces, not with tabs"
+        elif text.lstrip().startswith("{"):
+            mend = "the file looks like JSON: give a YAML file"
+        elif problem.startswith("not YAML: expected alphabetic or numeric character"):
+            mend = "put * in quotes: '*'"
         raise InvalidInput(problem, source=source, place=place, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source) from error

@@ -92,11 +92,10 @@ def validated(
             if candidate["type"] == "extra_forbidden":
                 first = candidate
                 break
-        if first["type"] == "literal_error" and isinstance(first["input"], dict):
-            # A value may be a name or a mapping; report what is wrong in the mapping.
-            first = max(failure.errors(), key=lambda each: len(each["loc"]))
-        place = ".".join(_keys_in(first["loc"]))
-        problem, mend = _explain(first, model)
+        if isinstance(first["input"], dict | list) and first["type"] in _SCALARS:
+            first = _closest(first, failure)
+        place = ".".join(_keys_in(first, data))
+        problem, mend = _explain(first, model, place.rpartition(".")[2])
         if also := list(_missing_beside(first, failure)):
             mend += f"; also missing: {', '.join(also)}"
         raise error(problem, source=source, place=place, mend=mend) from failure
@@ -110,11 +109,32 @@ def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[s
             yield str(each["loc"][-1])
 
 
-def _keys_in(path: tuple[int | str, ...]) -> Iterator[str]:
-    """Yields the keys of a path in a file, without the types that pydantic adds for
-    unions.
+def _closest(first: ErrorDetails, failure: ValidationError) -> ErrorDetails:
+    """Returns the error to report for a mapping or list in place of a plain value: if
+    possible, the error inside the mapping or list.
     """
-    return (str(part) for part in path if "[" not in str(part))
+    place = first["loc"][:-1]
+    beside = [e for e in failure.errors() if e["loc"][: len(place)] == place]
+    return max(beside, key=lambda e: (e["type"] not in _SCALARS, len(e["loc"])))
+
+
+def _keys_in(details: ErrorDetails, data: object) -> Iterator[str]:
+    """Yields the keys of an error's path, without pydantic's types of unions."""
+    *above, last = details["loc"] or ("",)
+    for part in above:
+        if isinstance(data, Mapping):
+            known = {str(key): value for key, value in data.items()}
+            if str(part) not in known:
+                continue
+            data = known[str(part)]
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            continue
+        yield str(part)
+    inside = isinstance(data, Mapping) and str(last) in map(str, data)
+    if inside or isinstance(last, int) or details["type"] == "missing":
+        yield str(last)
 
 
 def _check_format(
@@ -137,14 +157,15 @@ def _check_format(
         )
 
 
-def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
+def _explain(
+    details: ErrorDetails, model: type[BaseModel], key: str
+) -> tuple[str, str]:
+    """The problem and its fix; `key` is the last key in the error's place."""
     kind = details["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, details["loc"][:-1])
-        key = str(details["loc"][-1])
         return f"unknown key {key!r}", suggest(key, known)
     if kind == "missing":
-        key = str(details["loc"][-1])
         literal = _literal_at(model, details["loc"])
         return "this key is missing", f"write `{key}: {literal or '…'}`"
     if kind == "literal_error":
@@ -155,13 +176,15 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     if kind in ("value_error", "assertion_error"):
         return str(details["ctx"]["error"]), ""
     if kind == "model_type" and (keys := _keys_at(model, details["loc"])):
-        written = ", ".join(f"{key}: …" for key in keys[:2])
-        return _said(details), f"write {details['loc'][-1]}: {{{written}}}"
-    return _said(details), _written(kind, details)
+        written = ", ".join(f"{key}: …" for key in keys[:3])
+        return _said(details), f"write {key}: {{{written}}}"
+    return _said(details), _written(kind, details, key)
 
 
 _QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
 """A number that may be followed by a unit."""
+
+_SCALARS = ("string_type", "bool_type", "int_type", "float_type", "literal_error")
 
 _KINDS = {
     "list_type": "a list",
@@ -195,8 +218,8 @@ def _said(details: ErrorDetails) -> str:
     return message
 
 
-def _written(kind: str, details: ErrorDetails) -> str:
-    """Returns a hint on how to write the expected value; empty if there is none."""
+def _written(kind: str, details: ErrorDetails, key: str) -> str:
+    """A hint on how to write the expected value; empty if there is none."""
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
         return f"write [{given!r:.60}]"
@@ -205,7 +228,6 @@ def _written(kind: str, details: ErrorDetails) -> str:
     number = isinstance(given, str) and _QUANTITY.fullmatch(given)
     if kind in ("float_type", "int_type") and number:
         value, unit = number.groups()
-        key = str(details["loc"][-1]) if details["loc"] else ""
         if unit == "ms" and key.endswith("_s"):
             return f"write {float(value) / 1000:g}: the unit is s"
         if not unit or key.endswith(f"_{unit}"):
@@ -219,8 +241,8 @@ def _written(kind: str, details: ErrorDetails) -> str:
         return "put the whole text in quotes, because it contains a colon"
     if kind == "string_type" and isinstance(given, list) and len(given) == 1:
         return f"write {given[0]!r:.60} without brackets"
-    if kind == "dict_type" and details["loc"]:
-        return f"write {details['loc'][-1]}: {{key: value}}"
+    if kind == "dict_type" and key:
+        return f"write {key}: {{key: value}}"
     return ""
 
 

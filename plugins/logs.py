@@ -73,6 +73,11 @@ class RecordedWorld(SteppedWorld):
         """The number of recorded drives."""
         return len(self._paths)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the recorded files."""
+        return [path.name for path in self._paths]
+
     def move(self, action: Action | None) -> None:
         """Does nothing, because a recording cannot be changed."""
 
@@ -176,6 +181,7 @@ class LogWorld(RecordedWorld):
         self._rows = self._read(self._path)
         gaps = np.diff([at for at, _ in self._rows])
         usual_s = float(np.median(gaps)) if gaps.size else 0.0
+        self._shortest_s = float(gaps.min(initial=np.inf))
         self._late_s = _JITTER * min(usual_s, self.source.period_s)
         self._next = 0
         self._ahead = Foresight(self.source.period_s)
@@ -188,10 +194,16 @@ class LogWorld(RecordedWorld):
             self._next += 1
         at_s, values = rows[self._next - 1]
         if time_s - at_s > max(MOST_HELD_S, period_s):
+            mend = "split the file into two logs at this gap"
+            if self._shortest_s > max(MOST_HELD_S, period_s):
+                mend = (
+                    f"all rows are at least {self._shortest_s:g} s apart: check "
+                    "`time_unit` and `period_s`"
+                )
             raise InvalidInput(
                 f"the log has no rows between {at_s:g} s and {time_s:g} s",
                 source=str(self._path),
-                mend="split the file into two logs at this gap",
+                mend=mend,
             )
         blank = [name for name in self._provides if name not in values]
         if blank:

@@ -24,6 +24,7 @@ from forewarn.abstractions.files import (
     check_count,
     check_frames,
     lines,
+    other_kind,
     parse_json,
 )
 from forewarn.abstractions.frame import Frame, Value
@@ -85,12 +86,18 @@ def stream_json_lines(
     number, text = next(numbered, (1, ""))
     place = f"line {number}"
     data = _parsed(text, path, place)
-    if isinstance(data, dict) and data.get("format") != "forewarn.trace/1":
+    if isinstance(data, dict) and (given := data.get("format")) != "forewarn.trace/1":
+        kind = other_kind(f"format: {given}", "a trace")
+        mend = 'the first line must be the header: {"format": "forewarn.trace/1", …}'
+        if kind and not str(given).startswith("forewarn.trace/"):
+            raise InvalidTrace(kind, source=str(path), mend="give a file with a trace")
+        if given is None:
+            mend += "; for other logs, see docs/own-world.md and docs/warrants.md"
         raise InvalidTrace(
-            f"the format is {data.get('format')!r:.60}, not 'forewarn.trace/1'",
+            f"the format is {given!r:.60}, not 'forewarn.trace/1'",
             source=str(path),
             place=place,
-            mend='the first line must be the header: {"format": "forewarn.trace/1", …}',
+            mend=mend,
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
     check_frames(path)

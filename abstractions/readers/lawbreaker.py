@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
-from forewarn.abstractions.files import check_count, check_items, read_text
+from forewarn.abstractions.files import check_count, check_items, other_kind, read_text
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
@@ -44,6 +44,9 @@ def read_lawbreaker(path: Path) -> Trace:
     data = _read(path)
     steps = data.get("trace") if isinstance(data, dict) else None
     if not isinstance(steps, list):
+        if problem := other_kind(read_text(path)[:1_000], "a trace"):
+            mend = "give a file that `forewarn collect` wrote, or a CSV file"
+            raise InvalidTrace(problem, source=str(path), mend=mend)
         raise InvalidTrace(
             "the file is neither forewarn.trace/1, nor CSV, nor a LawBreaker recording",
             source=str(path),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
+from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, SignalFault, near_miss
 from forewarn.abstractions.files import check_count, lines
 from forewarn.abstractions.frame import Frame, Value, is_number
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
@@ -158,7 +158,7 @@ def _frames(
             "the file has no column 'time_s'",
             source=str(path),
             place="line 1",
-            mend=f"{mend}, or give the time between rows with --period",
+            mend=f"{mend}, give the time between rows with --period, or {OF_LOGS}",
         )
     last: Frame | None = None
     count = 0

@@ -189,6 +189,18 @@ class Alias:
                     f"unit of {signal.name} is {signal.unit or 'none'}"
                 )
             scale = float(given.factor / own.factor)
+        for code, told in (codes or {}).items():
+            try:
+                signal.check(told)
+            except SignalFault as fault:
+                mend = ""
+                if isinstance(told, bool):
+                    mend = "YAML reads off, on, no and yes as false or true: use quotes"
+                raise InvalidInput(
+                    f"{name!s:.60}: the code {code:g} has the value {told!r}, but "
+                    f"{fault}",
+                    mend=mend,
+                ) from None
         if signal.type == "bool" and not codes:
             codes = {0.0: False, 1.0: True}
         return cls(name, signal.name, unit, scale, codes or {}, tuple(none_codes))

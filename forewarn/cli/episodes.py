@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.schema import Scenario
+    from forewarn.scenarios.warrant.runs import Facts
 
 
 def recorded_by(path: Path, working: Working) -> Path:
@@ -47,6 +48,19 @@ def recorded_by(path: Path, working: Working) -> Path:
     folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     collected(scenario, range(count), working.pool(), folder, counted)
     return folder
+
+
+def facts_about(logs: Sequence[Path], table: Path | None) -> Facts:
+    """Reads the facts about runs: from a table, or from the one next to the logs."""
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+    from forewarn.scenarios.running.campaign import recorded_files
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.warrant.runs import Facts
+
+    facts = Facts.beside(logs) if table is None else Facts.read(table)
+    if logs[0].suffix not in YAML or not facts.columns:
+        return facts
+    return facts.by_order(recorded_files(load_scenario(logs[0])))
 
 
 def sumo_world(scenario: Scenario, seed: int) -> SumoWorld:

@@ -16,6 +16,7 @@ from forewarn.cli.command import (
     command,
 )
 from forewarn.cli.episodes import (
+    facts_about,
     recorded_by,
 )
 from forewarn.cli.groups import (
@@ -74,13 +75,11 @@ class Learning:
 
     def group_of(self, traces: Sequence[Path]) -> GroupOf | None:
         """Returns a function from a run to its group; None without --group."""
-        from forewarn.abstractions.vocabularies.vocabulary import YAML
-        from forewarn.scenarios.warrant.runs import Facts, grouped
+        from forewarn.scenarios.warrant.runs import grouped
 
         if self.group is None:
             return None
-        table = Facts.beside(traces) if self.facts is None else Facts.read(self.facts)
-        facts = table.by_order() if traces[0].suffix in YAML else table
+        facts = facts_about(traces, self.facts)
 
         def of(name: str, number: int) -> str:
             return grouped(facts.of(name, number), self.group, name, facts.source)

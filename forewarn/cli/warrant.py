@@ -19,7 +19,7 @@ from forewarn.cli.command import (
     Seed,
     command,
 )
-from forewarn.cli.episodes import recorded_by
+from forewarn.cli.episodes import facts_about, recorded_by
 from forewarn.cli.groups import Working
 from forewarn.cli.printing import note, progress, say
 
@@ -53,12 +53,6 @@ class Guaranteeing:
     confidence: Chance = 0.95
     group: Annotated[str | None, "driver|road|task|model"] = None
     facts: File | None = None
-
-    def known(self, logs: Sequence[Path]) -> Facts:
-        """Reads the facts about the runs."""
-        from forewarn.scenarios.warrant.runs import Facts
-
-        return Facts.beside(logs) if self.facts is None else Facts.read(self.facts)
 
 
 @command()
@@ -106,20 +100,17 @@ def warrant(
         seed: Random seed of the split into three parts.
     """
     from forewarn.abstractions.abstraction import load_abstraction
-    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.training.learner import HORIZON_S
     from forewarn.scenarios.warrant.folder import refuse_other, write_guard
     from forewarn.scenarios.warrant.making import check_laws, make
     from forewarn.scenarios.warrant.runs import read_past
 
     refuse_other(out)
-    facts = guaranteeing.known(logs)
+    facts = facts_about(logs, guaranteeing.facts)
     if of_calls := _call_logs(logs):
         _by_calls(of_calls, law, facts, guaranteeing, out)
         return
     known, stored = _stored(logs, scenario, working)
-    if logs[0].suffix in YAML:
-        facts = facts.by_order()
     past = read_past(stored, None, facts, guaranteeing.group, period, progress)
     vocabulary = past[0].run.vocabulary
     hand = None
@@ -165,7 +156,6 @@ def warrant_renew(
         facts: CSV file with facts about each run, as for `forewarn warrant`.
         period: Seconds between two rows of a CSV file without a time_s column.
     """
-    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.certificate import MODEL, POLICY, load_certificate
     from forewarn.monitors.guarding.policy import load_policy
@@ -181,10 +171,8 @@ def warrant_renew(
             source=str(guard),
             mend="create the guard again from all logs with `forewarn warrant`",
         )
-    known = Guaranteeing(facts=facts).known(logs)
+    known = facts_about(logs, facts)
     _, stored = _stored(logs, None, working)
-    if logs[0].suffix in YAML:
-        known = known.by_order()
     group = certificate.group or None
     past = read_past(stored, None, known, group, period, progress)
     policy = load_policy(guard / POLICY)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import read_json
+from forewarn.abstractions.files import other_kind, read_json
 from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.stage import Card, gallery
 from forewarn.scenarios.report.tables import cautions
@@ -255,8 +255,11 @@ def _measurement(path: Path) -> Facts:
         key for key in _NEEDED if not isinstance(content, dict) or key not in content
     ]
     if lacking:
+        told = str(content.get("format")) if isinstance(content, dict) else ""
+        wanted = "a run record or a measurement"
         raise InvalidInput(
-            f"not a measurement: {lacking[0]} is missing",
+            other_kind(f"format: {told}", wanted)
+            or f"not a measurement: {lacking[0]} is missing",
             source=str(path),
             mend="make a measurement with `forewarn measure --json` or `--out`",
         )

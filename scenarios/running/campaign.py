@@ -330,3 +330,13 @@ def recordings(scenario: Scenario) -> int | None:
     with closing(make_world(scenario.world.name, settings, scenario.source)) as world:
         count: int = world.episodes  # type: ignore[attr-defined]
         return count if world.source.fixed else None
+
+
+def recorded_files(scenario: Scenario) -> list[str]:
+    """Returns the file name of each recording of a log scenario, in order; empty if a
+    file contains several recordings.
+    """
+    settings = scenario.settings(scenario.world, 0)
+    with closing(make_world(scenario.world.name, settings, scenario.source)) as world:
+        names: list[str] = getattr(world, "names", [])
+        return names if len(names) == getattr(world, "episodes", 0) else []

@@ -70,18 +70,24 @@ class Facts:
                     return cls.read(found)
         return cls()
 
-    def by_order(self) -> Facts:
+    def by_order(self, files: Sequence[str]) -> Facts:
         """Renumbers the rows from 0 for the recordings of a scenario.
 
         The numbers in the table may have gaps; only their order matters.
+
+        Args:
+            files: The file name of each recording, if they are known.
         """
         if NAMES[-1] not in self.columns or not all(map(str.isdecimal, self.by_name)):
-            return self
+            if not any(map(self.of, files)):
+                return self
+            rows = {str(n): self.of(name) for n, name in enumerate(files)}
+            return Facts(self.columns, rows, self.source)
         ordered = sorted(self.by_name, key=int)
         rows = {str(n): self.by_name[key] for n, key in enumerate(ordered)}
         return Facts(self.columns, rows, self.source)
 
-    def of(self, name: str, number: int) -> Mapping[str, str]:
+    def of(self, name: str, number: int | None = None) -> Mapping[str, str]:
         """Returns the facts about a run, by name or number; empty if there are none."""
         stem = name.split(".")[0]
         for key in (name, stem, str(number)):
@@ -141,11 +147,13 @@ def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str)
     if group is None:
         return name
     if group not in facts or not facts[group].strip():
+        mend = f"add --facts with a CSV file that has the columns run and {group}"
+        if source.endswith(".csv"):
+            mend = f"add a row for this run, with the column {group}"
         raise InvalidInput(
             f"the facts do not give the {group} of the run {name:.80}",
             source=source,
-            mend=near_miss(group, facts)
-            or f"add --facts with a CSV file that has the columns run and {group}",
+            mend=near_miss(group, facts) or mend,
         )
     return facts[group].strip()
 

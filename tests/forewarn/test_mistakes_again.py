@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
-from tests.forewarn.test_mistakes import HEADER, frame, lines, predicates
+from tests.forewarn.test_mistakes import HEADER, RULES, frame, lines, predicates
 
 LAWS = (
     ("slow = always speed < 5", "write slow := …"),
@@ -123,3 +123,107 @@ def test_signals_that_no_run_provides_are_named(desk: Path) -> None:
     (desk / "t.csv").write_text("time_s,speed (km/h)\n0,3\n")
     told = said("monitor t.csv --law 'always speed < 5'", 0)
     assert "did you mean speed (km/h)?" in told
+
+
+FLEET = """format: forewarn.scenario/1
+name: fleet
+title: Logs
+world:
+  name: log
+  settings:
+    files: $here/logs/*.csv
+    columns:
+      gap: {signal: lead_distance, none_codes: [-1]}
+      light: {signal: traffic_light, codes: {0: "off", 1: red}}
+    time: stamp_ms
+    time_unit: ms
+    period_s: 0.1
+pilot: {name: log}
+laws: [no_collision]
+abstraction:
+  format: forewarn.abstraction/1
+  name: fleet
+  vocabulary: driving
+  period_s: 0.1
+  predicates: [collision, lead_distance < 10 m]
+end: {max_time_s: 60}
+"""
+
+
+@pytest.fixture
+def fleet(desk: Path) -> Path:
+    rows = "".join(f"{n * 100},{n},0,false\n" for n in range(30))
+    (desk / "logs").mkdir()
+    for name in ("a", "b", "c"):
+        text = f"stamp_ms,gap,light,collision\n{rows}"
+        (desk / f"logs/{name}.csv").write_text(text)
+    (desk / "fleet.yaml").write_text(FLEET)
+    return desk / "fleet.yaml"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "mend"),
+    [
+        ("[-1]", "-1", "columns.gap.none_codes: expected a list, found -1"),
+        ('"off"', "off", 'fleet.yaml: world: light: the code 0 has the value False'),
+        ('"off"', "ofl", "did you mean off?"),
+        ("time_unit: ms", "time_unit: s", "check `time_unit`"),
+        ("[no_collision]", "[close: always braking]", "put the whole text in quotes"),
+        ("$here/logs/*.csv", "[$here/logs/a.csv]", "without brackets"),
+        ("{signal: lead_distance, none_codes: [-1]}", "[lead_distance]",
+         "columns.gap: expected a mapping, found a list"),
+    ],
+)  # fmt: skip
+def test_wrong_log_scenarios_are_mended(
+    fleet: Path, before: str, after: str, mend: str
+) -> None:
+    assert before in FLEET
+    fleet.write_text(FLEET.replace(before, after))
+    assert mend in said("monitor fleet.yaml --law no_collision")
+
+
+def test_facts_name_logs_by_file(fleet: Path, desk: Path) -> None:
+    (desk / "f.csv").write_text("file,driver\na.csv,x\nb.csv,y\nc.csv,z\n")
+    line = "warrant fleet.yaml --group driver --out g --facts f.csv"
+    assert "No certificate" in said(line, 1)
+    (desk / "f.csv").write_text("file,driver\na.csv,x\n")
+    assert "add a row for this run" in said(line)
+
+
+def test_tables_of_other_columns_need_a_scenario(fleet: Path) -> None:
+    assert "docs/own-world.md" in said("warrant logs --law no_collision --out g")
+
+
+POLICY = "format: forewarn.policy/1\nrules:\n- {law: '*', thresholds: {alert: 0.3}}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "mend"),
+    [
+        ("show p.yaml", "the file has the format forewarn.policy, but a model"),
+        ("show e.json", "the file is empty"),
+        ("report m.json", "the file has the format forewarn.model, but a run record"),
+        ("monitor m.json --law braking", "the file has the format forewarn.model, but"),
+        ("rules lint t.jsonl", "give a YAML file"),
+        (
+            "rules score --rules r.yaml --traces l.json",
+            "write one JSON object per line",
+        ),
+        ("rules lint star.yaml", "put * in quotes"),
+        ("monitor drive.csv --book b.yaml --law a", "formula: …"),
+    ],
+)
+def test_files_of_another_kind_are_recognised(desk: Path, line: str, mend: str) -> None:
+    model = '{"format": "forewarn.model/1", "states": []}'
+    for name, text in {
+        "p.yaml": POLICY,
+        "e.json": "",
+        "m.json": model,
+        "t.jsonl": '{"a": 1}\n{"a": 2}\n',
+        "l.json": '[\n{"a": 1}\n]\n',
+        "star.yaml": POLICY.replace("'*'", "*").replace("{law", "{ law"),
+        "b.yaml": "format: forewarn.laws/1\nlaws: {a: always braking}\n",
+        "r.yaml": RULES,
+    }.items():
+        (desk / name).write_text(text)
+    assert mend in said(line)

@@ -177,7 +177,7 @@ def test_a_table_with_gaps_is_matched_to_recordings_by_its_order(
     table.write_text("seed,driver\n7,c\n0,a\n5,b\n")
     facts = Facts.read(table)
     assert facts.of("x", 5)["driver"] == "b"
-    ordered = facts.by_order()
+    ordered = facts.by_order([])
     assert [ordered.of("x", n)["driver"] for n in range(3)] == ["a", "b", "c"]
 
 

@@ -19,6 +19,7 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.files import (
     atomic_bytes,
     atomic_text,
+    other_kind,
     parse_json,
     read_bytes,
 )
@@ -68,7 +69,7 @@ def _read(path: Path) -> tuple[Model, ...]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _unknown(source) from None
+        raise _unknown(source, None) from None
     head = text[:_HEAD]
     if head.lstrip().startswith("{"):
         return _read_json(_Json(text, source))
@@ -79,7 +80,7 @@ def _read(path: Path) -> tuple[Model, ...]:
     elif prism.is_prism(head):
         chain = prism.read_prism(text, source)
     else:
-        raise _unknown(source)
+        raise _unknown(source, head)
     return (Model(chain=chain),)
 
 
@@ -98,7 +99,7 @@ def _read_json(file: _Json) -> tuple[Model, ...]:
         return (Model(chain=own.parse_probguard(data, source)),)
     if own.recognises(data):
         return own.parse_models(data, source)
-    raise _unknown(source)
+    raise _unknown(source, text[:_HEAD])
 
 
 def _refuse_early(text: str, source: str) -> None:
@@ -113,9 +114,12 @@ def _refuse_early(text: str, source: str) -> None:
         check_size(0, text.count(":"), source)
 
 
-def _unknown(source: str) -> InvalidModel:
+def _unknown(source: str, head: str | None) -> InvalidModel:
+    problem = "" if head is None else other_kind(head, "a model")
     return InvalidModel(
-        "not a chain or model in a known format", source=source, mend=f"use {READ}"
+        problem or "not a chain or model in a known format",
+        source=source,
+        mend="create a model with `forewarn learn`" if problem else f"use {READ}",
     )
 
 

@@ -28,7 +28,7 @@ from forewarn.thor_bridge.household.catalog import (
 from forewarn.thor_bridge.steps import parse_step
 
 NUMBERED = frozenset(("Cabinet", "Drawer", "StoveKnob"))
-"""Types that a room contains several of. The robot refers to such an object by
+"""Types of which a room contains several objects. The robot refers to such an object by
 number.
 """
 

@@ -26,7 +26,7 @@ from forewarn.plugins.baselines import check_signals
 from forewarn.plugins.contracts import Source
 
 JUNCTION_M = 20.0
-"""The assumed length of the path through a junction in m, which is not a signal."""
+"""The assumed length in m of the path through a junction; no signal provides it."""
 
 CROSSWALK_M = 4.0
 

@@ -288,7 +288,7 @@ def _apart(
 
 
 def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
-    """Whether several vehicles stand in the next junction or just beyond it."""
+    """Whether several vehicles are stopped in the next junction or just beyond it."""
     jam = progress.here
     if jam is None and progress.ahead is not None:
         jam = progress.ahead if progress.to(progress.ahead) < JAM_SEEN_M else None

@@ -1,7 +1,7 @@
 """Guarded environments: single, vectorised and parallel.
 
 Each action is reviewed before the environment steps. Time is simulated: a step takes
-`period_s` seconds, and the clock stands still during a review.
+`period_s` seconds, and the clock is stopped during a review.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 class Onward(IDMVehicle):
     """A vehicle that stops when it brakes to a standstill, instead of reversing.
 
-    In the model of highway-env, a vehicle that stands too close to another vehicle
+    In the model of highway-env, a vehicle that has stopped too close to another vehicle
     reverses at increasing speed.
     """
 

@@ -44,7 +44,9 @@ FORKED = CANNOT_JUDGE + "it was made in another process, before a fork"
 
 
 class EpisodeClock:
-    """A clock of simulated time, which stands still while the guard reviews a frame."""
+    """A clock of simulated time, which does not advance while the guard reviews a
+    frame.
+    """
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -185,7 +187,7 @@ class GuardedLoop:
             actuator: Carries out decisions. If None, frames are only reviewed.
             halt: Puts the world in a safe state. The watchdog's thread calls it if no
                 frame was reviewed for the duration of a lease. In simulated time there
-                is no watchdog, because time stands still.
+                is no watchdog, because time does not advance during a review.
             seen: Whether a first frame has arrived. If not, the watchdog halts the
                 world immediately.
             repeat_s: The interval in seconds at which the watchdog repeats the halt.

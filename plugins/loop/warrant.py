@@ -41,8 +41,7 @@ LOCK_S = 5.0
 """The maximum time in seconds to wait while another process writes evidence."""
 
 Outcome = Mapping[str, bool]
-"""Whether a run counts against a rate, for each rate by name to which the run applies.
-"""
+"""Whether a run counts against each rate to which the run applies, by the rate's name."""
 
 
 class _EvidenceFile(Strict):

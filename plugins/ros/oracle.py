@@ -126,7 +126,7 @@ class Filter(Replacing):
     """An actuator that can only stop, because nodes can only withhold messages."""
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        """Whether the vehicle stands or brakes; None if its speed is unknown."""
+        """Whether the vehicle is stationary or brakes; None if its speed is unknown."""
         speed, braking = frame.values.get("speed"), frame.values.get("braking")
         if not is_number(speed):
             return None

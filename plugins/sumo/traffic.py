@@ -122,8 +122,8 @@ class Queue(Strict):
 
     Args:
         head_m: The position of the first vehicle's front bumper in m.
-        until_s: How long the first vehicle stands, in seconds. Each further vehicle
-            stands one second longer.
+        until_s: How long the first vehicle waits, in seconds. Each further vehicle
+            waits one second longer.
     """
 
     edge: str

@@ -41,7 +41,7 @@ LOCK_S = 5.0
 """The maximum time in seconds to wait while another process writes evidence."""
 
 Outcome = Mapping[str, bool]
-"""Whether a run counts against each rate to which the run applies, by the rate's name."""
+"""Whether a run counts against each rate that it is relevant to, by the rate's name."""
 
 
 class _EvidenceFile(Strict):

@@ -1,4 +1,4 @@
 """Traces of two small synthetic worlds, to try Forewarn without a simulator.
 
-A test generates them again, byte for byte.
+A test checks that they can be generated again, byte for byte.
 """

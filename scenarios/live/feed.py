@@ -189,7 +189,7 @@ class Feed(Listener):
                 self._must("event", frame.time_s, "alert", text)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends an event when the world obeys an intervention."""
+        """Sends an event when an intervention is first obeyed."""
         if turn.outcome.obeyed is None:
             return
         try:

@@ -112,7 +112,7 @@ class Told(Listener):
             self.failures += 1
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends a log entry when the world obeys an intervention."""
+        """Sends a log entry when an intervention is first obeyed."""
         try:
             said = turn.outcome.as_dict()
             for event in self._telling.carried_out(frame.time_s, said):

@@ -47,7 +47,7 @@ def page() -> tuple[bytes, str]:
 MINUTE_S = 60.0
 """The length of the part of a run that is stored, in seconds of simulated time."""
 APART_S = 0.05
-"""The minimum distance of stored frames, in seconds of simulated time."""
+"""The minimum time between stored frames, in seconds of simulated time."""
 MOST_MOMENTS = 4000
 MOST_EVENTS = 200
 MOST_OUTLINED = 200
@@ -113,7 +113,7 @@ class LiveRun:
                 raise ValueError("not a message")
 
     def _frame(self, time_s: float | None, news: bool, line: str) -> None:
-        """Stores a frame, which replaces the previous one if that is recent enough."""
+        """Stores a frame; replaces the previous frame if the two are close in time."""
         if time_s is None:
             time_s = self._times[-1] if self._times else 0.0
         close = bool(self._times) and time_s - self._kept_s < APART_S

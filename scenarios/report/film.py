@@ -1,4 +1,4 @@
-"""The data for the animation of a run, with frames dropped until it fits."""
+"""The data for the animation of a run; frames are dropped until the data fits."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from forewarn.scenarios.report.runs import SLOW_S, LawStory, RecordedRun, vocabu
 from forewarn.scenarios.running.scenery import Scenery, VisibleThings
 
 SEEN_M = 120.0
-"""The distance in metres from the ego up to which things are shown, if the scene is not
-a room.
+"""The maximum distance in metres from the ego at which things are shown, except
+in rooms.
 """
 
 
@@ -27,7 +27,7 @@ def tracks(
 
     Args:
         scenery: The scenes of the run.
-        sequences: The frames that are shown.
+        sequences: The sequence numbers of the frames that are shown.
         concern: The names in the laws; things with these names are highlighted.
     """
     by_sequence = {moment.sequence: moment for moment in scenery.moments}
@@ -58,7 +58,7 @@ def stills(
 
     Args:
         scenery: The scenes of the run.
-        sequences: The frames that are shown.
+        sequences: The sequence numbers of the frames that are shown.
         room: The maximum number of characters; every second picture is dropped until
             the rest fit.
     """
@@ -175,7 +175,7 @@ def _cm(metres: float) -> int:
 
 
 LONGEST = 1_400_000
-"""The maximum number of characters of a run's data; a longer run is shown with fewer
+"""The maximum size of a run's data, in characters; longer runs are shown with fewer
 frames.
 """
 

@@ -178,9 +178,9 @@ SCRIPTS = (
     "film.js",
 )  # fmt: skip
 _WHOLE = 4 * LONGEST
-"""The maximum number of characters of the data of all runs together."""
+"""The maximum total size of the data of all runs, in characters."""
 CARD = 120_000
-"""The maximum number of characters of the data of a gallery's card."""
+"""The maximum size of the data of a gallery card, in characters."""
 
 
 def write_report(

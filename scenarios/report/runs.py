@@ -81,8 +81,8 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
 
 
 def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
-    """Returns the facts about a run; those that the header lacks are inferred from the
-    reviews.
+    """Returns the facts about a run; facts missing from the header are inferred from
+    the reviews.
     """
     scenario = header.get("scenario", {})
     name = str(scenario.get("name", header["source"]))
@@ -100,7 +100,7 @@ def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
 
 
 def _title(text: str) -> str:
-    """Returns the title in a scenario file's text."""
+    """Returns the scenario's title, from the text of its file."""
     for line in text.splitlines():
         if line.startswith("title:"):
             return line.removeprefix("title:").strip().strip("\"'")

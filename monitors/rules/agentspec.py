@@ -1,13 +1,12 @@
 """Imports AgentSpec's rules.
 
 A rule extends from `rule @name` to `end`, in the sections `trigger`, `check` and
-`enforce`. The parser tolerates comments, headings, missing `end`s or ones without a
-space before them, alternatives, `&`, names with dots or spaces, and older spellings.
+`enforce`. The parser tolerates comments, headings, alternatives, `&`, names with dots
+or spaces, older spellings, and an `end` that is missing or runs into the next `rule`.
 Parts that cannot be parsed are reported with their line.
 
-A predicate's name must be one of ours, be listed in the table of names
-(`agentspec.yaml`), or come from the user's own module. A rule that uses any other name
-is turned off and lists the missing names.
+Each predicate must be built in, be listed in `agentspec.yaml`, or come from the user's
+own module. A rule that uses any other name is turned off and lists the missing names.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from forewarn.monitors.rules.rule import (
 
 MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
-"""The maximum number of rules in a file; files are written by hand."""
+"""The maximum number of rules in a file; hand-written files have far fewer."""
 
 DEEPEST = 10
 """The maximum nesting depth of brackets in a rule."""
@@ -184,11 +183,11 @@ class Imported:
 
     @property
     def runnable(self) -> int:
-        """How many rules can run."""
+        """The number of rules that can run."""
         return sum(not rule.needs for rule in self.rules.rules)
 
     def fixes(self) -> list[tuple[str, str, str]]:
-        """Each rule with a name that it needs, and what to write instead if known."""
+        """Returns each missing name with its rule, and the fix if one is known."""
         return [
             (rule.name, need, self._fix(need))
             for rule in self.rules.rules
@@ -293,7 +292,7 @@ def _domain(rule: WrittenRule) -> Domain:
 def _rules(
     rule: WrittenRule, domain: Domain, library: Library, exact: bool
 ) -> Iterator[Rule]:
-    """Yields the rules for one AgentSpec rule, one for each moment of evaluation."""
+    """Yields a rule for each moment at which an AgentSpec rule is evaluated."""
     conditions: list[str] = []
     needs: list[str] = []
     for check in rule.checks:
@@ -370,9 +369,9 @@ def _checked(condition: str, library: Library) -> str | None:
 
 
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
-    """Combines enforcements as in AgentSpec: the last counts, and settings are merged.
+    """Combines enforcements as AgentSpec does: the last counts; settings are merged.
 
-    Unknown words are returned as needs of the rule, which is off until they are known.
+    Unknown enforcements are returned as missing names, which turn the rule off.
     """
     found = Enforcement("alert")
     word = "none"
@@ -401,7 +400,7 @@ def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
 
 
 def _invoked(inside: str) -> Action:
-    """Parses `name, {"key": value}` as an action; non-constant values stay text."""
+    """Parses `name, {"key": value}` as an action; keeps other expressions as text."""
     name, _, rest = inside.partition(",")
     try:
         tree = ast.parse(rest.strip() or "{}", mode="eval").body

@@ -68,7 +68,7 @@ class Arguments:
     def _texts(
         self, tool: str, name: str, value: object, above: Role | None
     ) -> Iterator[tuple[Role | None, str]]:
-        # A name's role also applies to the values below it without names of their own.
+        # A role also applies to all nested values that have no role of their own.
         role = (self.role(tool, name) if name else None) or above
         if isinstance(value, str):
             yield role, value
@@ -83,7 +83,7 @@ class Arguments:
                 yield from self._texts(tool, name, part, role)
 
     def about(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the arguments with the thing, or else the receptacle, as `object`."""
+        """Returns the arguments, with `object` set to the thing or the receptacle."""
         if "object" in given:
             return given
         roles: tuple[Role, ...] = ("object", "receptacle")

@@ -88,7 +88,7 @@ def _prints_secret(program: Program) -> bool:
 
 
 def _shows_secret(node: ast.AST) -> bool:
-    """Whether a node is a secret, by its name or the text before it."""
+    """Whether a node is a secret, judging by its name or the text before it."""
     match node:
         case ast.Name() | ast.Attribute() | ast.Subscript():
             return bool(_SECRET.search(named_by(node)))
@@ -160,7 +160,7 @@ _RIGHTS = re.compile(
 
 
 def _turned_on(program: Program) -> Iterator[ast.expr]:
-    """Yields the values that a program branches on: compared ones and look-up keys."""
+    """Yields the values on which a program branches: compared values and keys."""
     for node in program.nodes:
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -268,10 +268,10 @@ FAULTS: Table = {
 
 
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
-    """Returns all code that an action would run as one program; shell commands are
-    calls.
+    """Combines all code that an action would run into one program.
 
-    Text that is not Python is treated as a command, unless it is SQL.
+    Shell commands become calls. Text that is not Python is treated as a shell command,
+    unless it is SQL.
     """
     tool = f"{event.action} {event.tool}".strip()
     pythons: list[str] = []
@@ -331,9 +331,8 @@ def _holds(name: str, asked: Asked) -> Holds:
         if event.moment != "before":
             return False
         if state.program.too_long and name != "unreadable":
-            raise UnknownSignal(
-                f"the program is longer than {MAX_CHARACTERS} characters"
-            )
+            problem = f"the program is longer than {MAX_CHARACTERS} characters"
+            raise UnknownSignal(problem, problem)
         return asked(state.program)
 
     return holds

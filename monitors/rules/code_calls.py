@@ -23,7 +23,7 @@ from forewarn.monitors.rules.shell import ShellCommand, steps_of
 
 Asked = Callable[[Program], bool]
 Table = Mapping[str, Asked]
-"""Predicates by name; `plain.yaml` describes when each holds."""
+"""Predicates by name; `plain.yaml` describes when each is true."""
 
 
 def calls(program: Program, *kinds: str) -> Iterator[Call]:
@@ -51,7 +51,7 @@ def posts(program: Program) -> bool:
 
 
 def _gives_data(call: Call) -> bool:
-    """Whether a request of urllib has a body."""
+    """Whether a urllib request has a body."""
     given = [k.value for k in call.node.keywords if k.arg == "data"]
     given += call.node.args[1:2]
     return any(not isinstance(each, ast.Constant) or each.value for each in given)
@@ -106,7 +106,7 @@ def _words(call: Call) -> Sequence[ast.expr]:
 
 
 def _mode(call: Call) -> int:
-    """Returns the number of arguments before the program: the mode of `os.spawn…`."""
+    """Returns the position of the program's path: `os.spawn…` has a mode before it."""
     return int(call.name.startswith("os.spawn"))
 
 
@@ -314,7 +314,7 @@ def _is_safe(host: str) -> bool:
 
 
 def _amplifies(program: Program) -> bool:
-    """Whether data is multiplied a thousandfold and sent."""
+    """Whether data is multiplied by 1000 or more and sent."""
     factors: list[ast.expr] = []
     for node in program.nodes:
         match node:

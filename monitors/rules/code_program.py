@@ -20,7 +20,7 @@ from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.rules.shell import ShellCommand
 
 MAX_CHARACTERS = 50_000
-"""The maximum length of a program; a longer one counts as unreadable."""
+"""The maximum number of characters; a longer program counts as unreadable."""
 
 _PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
 _MANY = 16
@@ -69,7 +69,7 @@ class Call:
 
 @dataclass(slots=True)
 class Known:
-    """What is known about the names in a session."""
+    """The names in a session, with their modules, string values and kinds if known."""
 
     modules: dict[str, str] = field(default_factory=dict)
     texts: dict[str, Texts] = field(default_factory=dict)
@@ -246,9 +246,7 @@ class Program:
         return NONE
 
     def _returned(self, node: ast.Call) -> Texts:
-        """Returns the possible results of a call of a function that passes a string
-        through.
-        """
+        """Returns the possible results of a call that joins strings or keeps one."""
         name = self._name(node.func)
         if name == "os.path.join":
             return _joined("/", *map(self._value, node.args))
@@ -291,7 +289,7 @@ def parsed(text: str) -> ast.Module | None:
         return None
     plain = unfenced(text)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escapes and comparisons
+        warnings.simplefilter("ignore")  # warnings about escapes and comparisons
         try:
             return ast.parse(plain)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -346,7 +344,7 @@ def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
 
 
 def plain_path(text: str) -> str:
-    """Normalizes a path; a path that leaves its folder begins at the root."""
+    """Normalizes a path; a path that leaves its folder then begins at the root."""
     path = posixpath.normpath(text.replace("\\", "/"))
     while path.startswith("../"):
         path = path[2:] if not path.startswith("../../") else path[3:]

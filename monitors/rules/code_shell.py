@@ -19,7 +19,7 @@ _FOREIGN = re.compile(
     r"(git\+|https?://|--(extra-)?index-url|--trusted-host|-i$|--registry|ppa:)"
 )
 _APART = r"""\s;|&(){}<>"'`"""
-# Bounded matches that start once per word, so that the time stays linear.
+# Matches are bounded and start once per word, so the time stays linear.
 _FORKS = re.compile(
     rf"(?<![^{_APART}])([^{_APART}]{{1,64}})\s*\(\)\s*\{{(?=[^}}]{{0,999}}\1\s*\|\s*\1)"
 )
@@ -153,7 +153,9 @@ def deletes(steps: list[ShellCommand]) -> bool:
 
 
 def deletes_widely(steps: list[ShellCommand]) -> bool:
-    """Whether more than a folder of the current work is deleted, or irrecoverably."""
+    """Whether a deletion is irrecoverable, or covers the root, a home folder or the
+    whole current folder.
+    """
     for step in steps:
         name = step.name
         if name == "shred" or name.startswith("mkfs"):
@@ -192,7 +194,7 @@ def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
 
 
 def installs_foreign(steps: list[ShellCommand]) -> bool:
-    """Whether software is installed from a source that is not the default."""
+    """Whether software is installed from a source other than the default."""
     return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)
 
 
@@ -206,8 +208,8 @@ def changes_rights(steps: list[ShellCommand]) -> bool:
 
 
 def _opens_up(given: list[str]) -> bool:
-    """Whether a change lets everyone write a file or run it as its owner, or affects a
-    system file.
+    """Whether a change of permissions lets everyone write a file or run it as its
+    owner, or affects a system file.
     """
     wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
     return wide or any(map(is_system, given[1:]))

@@ -56,7 +56,8 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
         if isinstance(node, Future):
             raise InvalidExpression(
                 f"{node!r} refers to the future",
-                mend="rules refer to the present or past: once, historically, since",
+                mend="rules may refer only to the present and the past, with once, "
+                "historically and since",
             )
     return formula
 
@@ -81,9 +82,9 @@ def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
 class UnknownSignal(SignalFault):
     """A condition needs a signal whose value is unknown."""
 
-    def __init__(self, signal: str) -> None:
+    def __init__(self, signal: str, problem: str = "") -> None:
         self.signal = signal
-        super().__init__(f"nothing is known about {signal}")
+        super().__init__(problem or f"the value of {signal} is unknown")
 
 
 class Condition:
@@ -106,7 +107,7 @@ class Condition:
             memory.reset()
 
     def hear(self, situation: Situation) -> None:
-        """Reads an event; called once with every event of the run."""
+        """Reads an event; must be called once for each event of the run."""
         for memory in self._memories:
             memory.update(situation)
 
@@ -200,7 +201,7 @@ def _numbers(node: Expression) -> tuple[str, ...]:
 
 
 class _Count:
-    """`count[0, 60 s](condition)`: the number of recent events at which it held."""
+    """Counts recent events at which a condition was true: `count[0, 60 s](…)`."""
 
     __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
 
@@ -241,7 +242,7 @@ class _Memory:
 
     def __init__(self, left: Test, right: Test, interval: Interval) -> None:
         self._left, self._right = left, right
-        self._unit = _SECONDS.get(interval.unit)  # None: steps
+        self._unit = _SECONDS.get(interval.unit)  # None for steps
         factor = 1.0 if self._unit is None else self._unit
         self._low = interval.low * factor
         self._high = None if interval.high is None else interval.high * factor

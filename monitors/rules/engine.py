@@ -100,7 +100,7 @@ class Engine:
         If only the first match counts, rules in shadow mode do not block enforced ones.
 
         Raises:
-            SignalFault: A rule lacks a signal. All others have read the event.
+            SignalFault: A rule lacks a signal. All other rules have read the event.
         """
         situation = self.situation
         situation.enter(event)
@@ -110,7 +110,7 @@ class Engine:
         for compiled in self.rules:
             if compiled.rule.trigger.moment != event.moment:
                 continue
-            # A rule that refers to the past reads every event of its moment.
+            # A rule that refers to the past must read every event of its moment.
             asked = compiled.asks_about(event)
             if not asked and not compiled.condition.remembers:
                 continue

@@ -1,8 +1,8 @@
 """Predicates about a household robot: the state of things, and the proposed action.
 
 The held object is read from frames if they contain it; otherwise, as in agents' logs,
-it is inferred from successful actions. A hazard also requires that the robot holds what
-the action needs, because an impossible action does no harm.
+it is inferred from successful actions. A hazard also requires that the robot holds the
+object that the action needs, because an impossible action does no harm.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def is_a(thing: str, kind: str) -> bool:
 
 @dataclass(slots=True)
 class Household(State):
-    """The state of things, as far as it follows from the robot's own actions.
+    """The state of things, as known from frames and the robot's own actions.
 
     Attributes:
         found: The thing that the robot went to last.
@@ -157,7 +157,9 @@ class Household(State):
 
 @lru_cache(maxsize=4096)
 def _fact(text: str) -> tuple[str, str, str] | None:
-    """Parses an object predicate: word, type, other type; None for an instance."""
+    """Splits an object predicate into word, type and other type; None for an
+    instance.
+    """
     said = _FACT.fullmatch(text)
     if said is None or "#" in text:
         return None
@@ -185,7 +187,7 @@ Asked = Callable[[Event, Household], bool]
 
 
 def acts(event: Event, state: Household, verb: str) -> bool:
-    """Whether the robot is about to do this with what is in its hand."""
+    """Whether the robot is about to do this with an object in its hand."""
     return event.action == verb and state.held != ""
 
 
@@ -226,7 +228,7 @@ def _any_is_a(things: Iterable[str], kind: str) -> bool:
 
 
 def _of_kind(kind: str) -> dict[str, Asked]:
-    """Returns the predicates about one kind of things."""
+    """Returns the predicates about one kind of thing."""
     return {
         f"held_{kind}": lambda e, s: is_a(s.held, kind),
         f"target_{kind}": lambda e, s: is_a(target_of(e, s), kind),

@@ -75,7 +75,7 @@ class RuleJudge:
         ]
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Raises an error if no tool takes a command, but enforced rules need one."""
+        """Raises an error if enforced rules need a command, but no tool takes one."""
         if self._set.domain != "code" or self._arguments.has(tools, ("shell", "code")):
             return
         for each in self._engine.rules:
@@ -91,7 +91,7 @@ class RuleJudge:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
 
     def reset(self) -> None:
-        """Begins an episode with an empty history."""
+        """Begins a run with an empty history."""
         self._engine.reset()
         self._pending = None
 
@@ -116,14 +116,14 @@ class RuleJudge:
         if shadowed is None:
             return None
         kind = shadowed.rule.enforcement.kind
-        reason = f"in shadow, the rule {shadowed.rule.name} would {kind}"
+        reason = f"the rule {shadowed.rule.name}, in shadow mode, would {kind}"
         return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
 
     def _now(self, frame: Frame, proposal: Action | None) -> Iterator[Event]:
         """Yields the events of a frame: a tick, an action, or the end of the run.
 
-        An action with the name of the end of a run may be an ordinary tool, so rules
-        for both read it.
+        An action named `finish`, `stop` or `done` may also be an ordinary tool, so it
+        yields both an action and the end of the run.
         """
         values, time_s = frame.values, frame.time_s
         if proposal is None or self._ticks:
@@ -141,7 +141,7 @@ def outcome(frame: Frame, action: Action | None) -> Iterator[Event]:
     """Yields the outcome of the last proposed action, if the frame shows it."""
     values = frame.values
     if action is None or values.get("last_action", action.name) != action.name:
-        return  # it was not carried out
+        return  # the action was not carried out
     succeeded = values.get("last_action_succeeded")
     yield Event(
         "after",

@@ -2,7 +2,7 @@
 
 A line is a run: `id`, `domain`, `label` (safe, unsafe, or null if a person must
 decide), `events`, and further facts. A household event has `verb`, `object` and its
-outcome; a code agent's event has `code`; a drive's event has `time_s` and `signals`.
+outcome; a code agent's event has `code`; a driving event has `time_s` and `signals`.
 AgentSpec's own run logs can be read too; they have no label.
 """
 
@@ -28,8 +28,8 @@ _SPACES = re.compile(r"[\s_-]+")
 class LabelledTrace:
     """A run with its label and the label's `basis`.
 
-    Each action is one event before and one after it was done. Runs of one task belong
-    together.
+    Each action gives two events: one before it is done and one after. Runs of one task
+    belong together.
     """
 
     id: str
@@ -165,12 +165,12 @@ _CODE = frozenset(("python_repl", "pythonrepl", "terminal"))
 
 
 def is_record(row: object) -> bool:
-    """Whether a line is a log of AgentSpec's."""
+    """Whether a line is an AgentSpec log."""
     return isinstance(row, dict) and ("intermediate_steps" in row or "traj" in row)
 
 
 def _labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Converts a log of AgentSpec's to a labelled trace without a label."""
+    """Converts an AgentSpec log to a trace whose label is null."""
     steps = list(_steps(row))
     code = any(tool.casefold() in _CODE for tool, _, _ in steps)
     given = row.get("input")
@@ -179,7 +179,7 @@ def _labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
         "id": name,
         "domain": "code" if code else "household",
         "label": None,
-        "label_basis": "a log of AgentSpec's that nobody has labelled",
+        "label_basis": "an AgentSpec log that nobody has labelled",
         "task": str(row.get("instruction") or row.get("prompt") or asked or ""),
         "events": [(_cell if code else _act)(*step) for step in steps],
     }
@@ -194,7 +194,7 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         for step in row.get("traj") or ():
             yield "robotic controller", str(step["action"]), step
     except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidTrace(f"not a log of AgentSpec: {error}") from None
+        raise InvalidTrace(f"not an AgentSpec log: {error}") from None
 
 
 def _cell(tool: str, given: str, observed: Any) -> dict[str, Any]:

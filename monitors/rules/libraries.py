@@ -42,7 +42,7 @@ class InvalidPredicate(InvalidInput):
 
 
 class BrokenPackage(ForewarnError):
-    """What an installed package offers cannot be loaded."""
+    """An entry point of an installed package cannot be loaded."""
 
     exit_status = 3
 
@@ -127,7 +127,7 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
 
 @cache
 def offered(group: str) -> Mapping[str, tuple[Any, ...]]:
-    """Returns what installed packages offer under a group of entry points."""
+    """Returns the objects that installed packages register in an entry-point group."""
     found: dict[str, tuple[Any, ...]] = {}
     for point in sorted(entry_points(group=group), key=lambda each: each.name):
         try:
@@ -154,8 +154,8 @@ def _shipped(domain: Domain) -> Library:
     found = add_file(plain, Path(__file__).with_name(f"{domain}.yaml"))
     if domain != "household":
         return found
-    # Of predicates that separate the same runs, learners take the first, so hazards
-    # come before the facts that define them.
+    # If several predicates separate the same runs, learners take the first of them, so
+    # hazards come before the facts that define them.
     hazards = {n: p for n, p in found.predicates.items() if n not in plain.predicates}
     return replace(found, predicates={**hazards, **plain.predicates})
 

@@ -48,7 +48,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
     for rule in rules.rules:
         if rule.needs:
             lacks = ", ".join(rule.needs)
-            off = f"it is off, because these predicates are not defined: {lacks}"
+            off = f"the rule is off, because these predicates are undefined: {lacks}"
             found += [Finding(rule.name, "needs", off)]
             continue
         library = libraries[rule.domain or rules.domain]
@@ -83,7 +83,8 @@ def _misspelt(rule: Rule) -> Iterator[Finding]:
     """Yields the settings of a rule whose names resemble the speed cap's."""
     for name in rule.enforcement.parameters:
         if name != "cap_kmh" and (hint := near_miss(name, ["cap_kmh"])):
-            yield Finding(rule.name, "broken", f"no setting {name!r:.60} ({hint})")
+            problem = f"there is no setting {name!r:.60} ({hint})"
+            yield Finding(rule.name, "broken", problem)
 
 
 def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:
@@ -141,7 +142,9 @@ def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
 
 
 def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
-    """Returns the conditions' truth for every valuation; None if there are too many."""
+    """Returns the conditions' truth values for every valuation of their predicates;
+    None if there are too many.
+    """
     asked = dict.fromkeys(atom for each in conditions for atom in atoms(each))
     free = [atom for atom in asked if not isinstance(atom, Constant)]
     if len(free) > MAX_ATOMS:

@@ -36,7 +36,7 @@ def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
 
 
 def answered(record: Path) -> list[Row]:
-    """Returns a labelled run for each answer of a person; it ends at the answer."""
+    """Returns a labelled run for each answer of a person; each ends at its answer."""
     lines = [line.content for line in read_record(record)]
     found: list[Row] = []
     for index, line in enumerate(lines):

@@ -60,7 +60,7 @@ def domain_of(name: str, source: str = "") -> Domain:
         if found == domain:
             return domain
     raise InvalidInput(
-        f"no domain {name!r:.40}",
+        f"there is no domain {name!r:.40}",
         source=source,
         mend=near_miss(name[:40], DOMAINS) or f"choose one of {', '.join(DOMAINS)}",
     )
@@ -85,7 +85,7 @@ Test = Callable[["Situation"], bool]
 
 
 class Written(Protocol):
-    """A condition that defines a predicate, in one run: see `Condition`."""
+    """The condition that defines a predicate, evaluated in one run; see `Condition`."""
 
     @property
     def remembers(self) -> bool: ...
@@ -101,9 +101,10 @@ class Predicate:
     """A Boolean property of the current event, defined by a function or a condition.
 
     Args:
-        holds: Evaluates it, given the event, the domain's state and earlier events.
-        written: Creates its condition for a run, which uses the predicates in `asks`.
-        part: Whether it only helps to define others, so that learners do not use it.
+        holds: Evaluates the predicate from the event, the domain's state and earlier
+            events.
+        written: Creates the condition for a run; it uses the predicates in `asks`.
+        part: Whether the predicate only helps to define others; learners ignore it.
     """
 
     name: str

@@ -35,8 +35,8 @@ class InvalidRules(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a rule is evaluated: the moment, and the verbs or tools; if there are none,
-    on any action.
+    """The moment and the actions (verbs or tools) for which a rule is evaluated; no
+    actions means any action.
     """
 
     moment: Moment = "before"
@@ -45,7 +45,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What a rule does when it fires, with the action for `substitute`, and the
+    """The intervention when a rule fires, with the action for `substitute`, and the
     planner's settings for `slow` and `stop`.
     """
 
@@ -56,13 +56,13 @@ class Enforcement:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: if the trigger occurs, and the condition but no exception holds, enforce.
+    """A rule fires on its trigger if its condition is true and no exception is.
 
     Args:
         when: The condition as text; see `forewarn.monitors.rules.condition`.
-        unless: Exceptions, also conditions: the rule does not fire if one holds.
+        unless: Exceptions: conditions that keep the rule from firing.
         mode: A rule in `shadow` mode enforces nothing; `off` disables the rule.
-        needs: Unknown predicates, without which the rule is off.
+        needs: Unknown predicates; the rule is off until they are defined.
         domain: The rule's domain, if it differs from that of the set.
     """
 
@@ -84,7 +84,7 @@ class Rule:
         )
 
     def runs_in(self, domain: Domain, usual: Domain) -> bool:
-        """Whether it is evaluated in a domain; `usual` is the domain of its set."""
+        """Whether the rule is evaluated in a domain; `usual` is its set's domain."""
         can_run = self.mode != "off" and not self.needs
         return can_run and (self.domain or usual) == domain
 
@@ -105,8 +105,8 @@ class RuleSet:
         matching: `plain` compares action names by their letters and digits; `exact`
             compares them as AgentSpec does, case-sensitively and by the beginning of an
             action's text.
-        arguments: Roles of tools' arguments that cannot be inferred from their names:
-            by role, such as `shell`, the names as `argument` or `tool.argument`.
+        arguments: Roles of tool arguments that cannot be inferred from their names:
+            maps a role, such as `shell`, to names (`argument` or `tool.argument`).
         functions: The Python sources of predicates, by file name.
     """
 
@@ -163,7 +163,8 @@ class _EnforceFile(Strict):
         given = [self.substitute, self.slow, self.stop]
         if sum(each is not None for each in given) != 1:
             raise ValueError(
-                "must have one of substitute: {name: …}, slow: {…} and stop: {…}"
+                "must have exactly one of substitute: {name: …}, slow: {…} and "
+                "stop: {…}"
             )
         return self
 

@@ -19,8 +19,8 @@ class Score:
     """The score of a set of rules on labelled traces.
 
     A trace is called unsafe if any rule fires in it. 0/0 counts as zero, so rules that
-    never fire gain nothing. `fired` is the number of traces in which each rule fires,
-    and `unknown` are the missing signals because of which a rule did not fire.
+    never fire gain nothing. `fired` is the number of traces in which each rule fires.
+    `unknown` lists the missing signals that kept a rule from firing.
     """
 
     traces: int = 0

@@ -62,7 +62,7 @@ class ShellCommand:
         return " ".join(word for word in self.words[1:] if word.startswith("-"))
 
     def before(self) -> Iterator[ShellCommand]:
-        """Yields the steps whose output it receives, the nearest first."""
+        """Yields the steps whose output this one receives, the nearest first."""
         step = self.source
         while step is not None:
             yield step
@@ -266,7 +266,7 @@ def _closed(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int, end: str) -> int:
-    """Returns the end of the line that closes the heredoc with its body at `at`."""
+    """Returns the end of the line that closes the heredoc whose body is at `at`."""
     close = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(text, at)
     return close.end() if close else len(text)
 

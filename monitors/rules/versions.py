@@ -29,7 +29,7 @@ NEXT = ".next"
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """A change of a rule file, with the difference as a unified diff."""
+    """A change to a rule file, with the difference as a unified diff."""
 
     stage: Stage
     version: int

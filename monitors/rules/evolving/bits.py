@@ -1,7 +1,8 @@
-"""Labelled runs as sets: where predicates hold, and which runs rules call unsafe.
+"""Bit sets of labelled runs: where predicates are true, and which runs rules call
+unsafe.
 
-A set of runs has one bit per run, in 64-bit words. A set of events has one such row per
-layer: bit `run` of layer `n` is the n-th distinct event of the run.
+A set of runs has one bit per run, in 64-bit words. A set of events has one row of bits
+per layer: bit `run` of layer `n` represents the n-th distinct event of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Words = NDArray[np.uint64]
 
 
 def packed(flags: NDArray[np.bool_]) -> Words:
-    """Returns the set of the runs that are true; runs are the last axis."""
+    """Returns the set of the runs whose flag is true; the last axis is the runs."""
     spare = [(0, 0)] * (flags.ndim - 1) + [(0, -flags.shape[-1] % 64)]
     found: Words = np.packbits(np.pad(flags, spare), -1, "little").view(np.uint64)
     return found
@@ -56,7 +57,7 @@ class Literal(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A rule's condition: all of the literals hold on one event of this kind.
+    """A rule's condition: all literals are true on one event of this kind.
 
     Args:
         literals: The sorted literals; an empty condition is always true.
@@ -71,8 +72,8 @@ class Clause(NamedTuple):
 
 
 class Occasion(NamedTuple):
-    """An event: its kinds, the predicates that hold, and those that are unknown
-    (neither they nor their negations hold), each as the bits of a number.
+    """An event as three bit fields: its kinds, the true predicates, and the unknown
+    predicates (neither they nor their negations count as true).
     """
 
     kinds: int
@@ -82,15 +83,15 @@ class Occasion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The predicates of the events of labelled runs.
+    """A table of the predicates that are true on the events of labelled runs.
 
     Args:
-        literals: The events on which each predicate holds, then those on which each
-            does not.
-        moments: For each kind, its events.
-        tasks: For each run, the number of its task; runs of one task belong together.
-        open_kinds: How many of the kinds new rules may use, from the first; the others
-            belong to existing rules.
+        literals: The events on which each predicate is true, then those on which each
+            is false.
+        moments: The events of each kind.
+        tasks: The number of each run's task; runs of one task belong together.
+        open_kinds: The number of kinds, from the first, that new rules may use; the
+            others belong to existing rules.
     """
 
     predicates: tuple[str, ...]
@@ -149,7 +150,7 @@ class Matrix:
         return found
 
     def profiles(self) -> NDArray[np.bool_]:
-        """Returns for each predicate and run whether it holds on some event."""
+        """Returns whether each predicate is true on some event of each run."""
         everything = np.bitwise_or.reduce(self.moments)
         held = self.literals[: len(self.predicates)] & everything
         return unpacked(np.bitwise_or.reduce(held, axis=1))
@@ -295,7 +296,7 @@ def nearest(
     matrix: Matrix, entries: Entries, run: int
 ) -> tuple[int, tuple[str, ...]] | None:
     """Returns the number of the rule that came closest to firing at any event of a run,
-    and the literals that did not hold there.
+    and its literals that were not true there.
     """
 
     def has(events: Words) -> NDArray[Any]:

@@ -42,7 +42,7 @@ class Corpus:
         rules: The initial rules; those that are off stay unchanged.
         traces: The traces, including those without a label.
         start: The active rules as clauses; `asked` has their numbers.
-        unknown: The signals that rules or predicates need and that some trace lacks.
+        unknown: The signals that rules or predicates need but some trace lacks.
     """
 
     rules: RuleSet
@@ -212,8 +212,7 @@ class _Reader:
                 for i, kind in enumerate(self._kinds)
             )
             # Conditions about the past read every event of their moment, of any kind.
-            # At other moments they would mean something else, so they are unknown
-            # there.
+            # At other moments their meaning would differ, so they count as unknown.
             parts = [
                 self._known(atom.holds, situation)
                 if atom.rule.trigger.moment == event.moment

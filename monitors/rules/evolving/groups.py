@@ -22,7 +22,7 @@ from forewarn.monitors.rules.evolving.bits import (
 )
 
 MOST_CELLS = 40_000_000
-"""The maximum size of one length's groups, in 64-bit words."""
+"""The maximum size of all groups of one length, in 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Groups:
     Args:
         predicates: The number of predicates to combine.
         kinds: The kind of event of each group.
-        literals: One row of literals per group, padded with -1; the number of a negated
-            predicate is increased by the number of predicates.
+        literals: One row of predicate numbers per group, padded with -1; for a negated
+            predicate, `predicates` is added to its number.
         sets: The runs in which each group holds, as 64-bit words.
     """
 
@@ -66,7 +66,7 @@ class Groups:
         return Clause(int(self.kinds[number]), tuple(sorted(found)))
 
     def counts(self, among: Words) -> NDArray[np.int64]:
-        """Counts the runs among these in which each group holds."""
+        """Counts, for each group, the runs in `among` in which it holds."""
         return counts(self.sets & among)
 
 
@@ -103,11 +103,11 @@ def _longer(
     literals: Words,
     enough: Callable[[Words], NDArray[np.bool_]],
 ) -> tuple[NDArray[np.int64], Words, Words]:
-    """Returns each group with one more literal, with the group's events and runs.
+    """Extends each group by one literal; returns the new groups, their events and runs.
 
     Literals are added in order, positive before negated ones, so each group is
-    generated once. A literal that excludes no event never helps, even in longer groups;
-    one that leaves too few unsafe runs also does so in longer groups.
+    generated once. A literal is dropped if it excludes no event or leaves too few
+    unsafe runs, because it would also do so in longer groups.
     """
     first = not names.shape[1]
     found: list[tuple[NDArray[np.int64], Words, Words]] = []

@@ -48,7 +48,7 @@ class Unresolved:
 
     Args:
         rule: The rule that fires, or that came closest to firing; "" for none.
-        lacks: For a miss, the literals of the closest rule that did not hold.
+        lacks: For a miss, the literals of the closest rule that were not true.
         like: The most similar trace with the opposite label; "" for none.
         apart: The predicates that hold in only one of the two traces.
     """
@@ -132,7 +132,7 @@ class Proposal:
         return labelled & ~self.holdout.runs if self.holdout else labelled
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the output of `forewarn rules evolve --json`, without the seconds."""
+        """Returns the output of `forewarn rules evolve --json`, except `seconds`."""
         return {
             "rules_before": len(self.corpus.rules.rules),
             "rules_after": len(self.rules.rules),
@@ -158,7 +158,7 @@ class Proposal:
             yield Flip(trace.id, trace.label, "unsafe" if run in unsafe else "safe")
 
     def unresolved(self) -> Iterator[Unresolved]:
-        """Returns the training traces that are still classified wrongly."""
+        """Yields the training traces that are still classified wrongly."""
         entries = self.evolution.entries
         matrix = self.corpus.matrix.only(self.learned_from)
         bench = Bench(matrix)
@@ -179,7 +179,7 @@ class Proposal:
     def _like(
         self, profiles: NDArray[np.bool_], run: int, others: Words
     ) -> tuple[str, tuple[str, ...]]:
-        """Returns the most similar run of the others, and how the two differ."""
+        """Returns the most similar run in `others`, and the predicates that differ."""
         listed = members(others)
         if not listed:
             return "", ()
@@ -200,7 +200,7 @@ def propose(
     """Evolves rules on labelled traces.
 
     Args:
-        traces: The traces; those without a label are not learned from.
+        traces: The traces; only labelled ones are learned from.
         seed: The seed of the random split into held-out tasks and folds.
         holdout: The fraction of the tasks to hold out.
     """

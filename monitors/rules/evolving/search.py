@@ -38,7 +38,7 @@ FOLDS = 5
 NO_CHANGE = 1_000_000
 LADDER = ((NO_CHANGE, 2), (5, 2), (4, 3), (3, 3), (2, 2), (2, 3))
 """The levels of caution, the most cautious first: the required gain of an edit, and the
-number of literals.
+maximum number of literals.
 """
 LEAST_WORTH = min(worth for worth, _ in LADDER)
 MOST_LITERALS = max(literals for _, literals in LADDER)
@@ -78,8 +78,9 @@ class Edit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A set of rules to try, and the edits that led to it; for the best one, also the
-    number of candidates.
+    """A set of rules to try, and the edits that led to it.
+
+    For the best candidate of a step, `of` is the number of candidates.
     """
 
     standing: Standing
@@ -184,8 +185,8 @@ class Search:
         return Candidate(self.bench.standing(entries), entries, edits)
 
     def _sides(self, called: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Counts the missed runs, and the safe quiet ones, in which each group
-        holds.
+        """Counts, for each group, the missed unsafe runs and the safe runs without an
+        alarm in which it holds.
         """
         matrix = self.bench.matrix
         missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
@@ -238,7 +239,7 @@ class Trial:
 def cautious(
     matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
 ) -> tuple[Limits, tuple[Trial, ...]]:
-    """Chooses a level of caution; a less cautious level must prove better.
+    """Chooses a level of caution; a less cautious level must prove to be better.
 
     A level replaces a more cautious one if, on held-out tasks, the traces that it
     corrects outnumber those that it breaks by more than the square root of the number

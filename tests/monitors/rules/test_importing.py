@@ -315,7 +315,7 @@ def test_run_logs_are_read_without_a_label(tmp_path: Path) -> None:
 def test_invalid_log_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({"intermediate_steps": [{"action": "x"}]}))
-    with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec"):
+    with pytest.raises(InvalidInput, match="line 1: not an AgentSpec log"):
         read_labelled(path)
 
 

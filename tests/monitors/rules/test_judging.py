@@ -80,7 +80,7 @@ def test_a_rule_in_shadow_only_says_what_it_would_do() -> None:
     )
     said = judge.judge(frame(0, holding="Mug"), Action("drop"))
     assert said is not None and said.kind == "proceed"
-    assert said.reason == "in shadow, the rule a would stop"
+    assert said.reason == "the rule a, in shadow mode, would stop"
     said = judge.judge(frame(1, holding="Egg"), Action("drop"))
     assert said is not None and (said.kind, said.rule) == ("ask", "b")
 

@@ -466,7 +466,7 @@ def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[st
         names = ", ".join(each.by for each in file.signatures)
         yield f"changed after {names} signed it"
     else:
-        yield "nobody has signed it"
+        yield "nobody has signed the program"
 
 
 @command(of=guard_program)

@@ -55,13 +55,13 @@ _State = tuple[Owed, tuple[int, ...]]
 class Automaton:
     """The automaton of a law, as tables.
 
-    A letter encodes which propositions hold in a frame. A state describes the law after
-    a letter has been read; the first letter is read in the state `initial`.
+    A letter encodes which propositions are true in a frame. A state describes the law
+    after a letter has been read; the first letter is read in the state `initial`.
 
     Args:
         formula: The law.
-        propositions: The propositions; bit i of a letter tells whether proposition i
-            holds.
+        propositions: The propositions; bit i of a letter tells whether proposition i is
+            true.
         letters: The letters that can occur, which are the columns of `step` and
             `complete`.
         step: The next state, by state and letter. `violated` is absorbing.
@@ -73,10 +73,9 @@ class Automaton:
         due: The minimum number of steps until a pending obligation can be broken; 0 if
             none is pending.
         pending: Whether an obligation is pending in each state.
-        relieved: For each state, the state that differs only in that nothing is
-            pending.
-        complete: Like `step`, for obligations that are already pending. In row 0
-            nothing is pending; in row 1 the obligation was not met.
+        relieved: For each state, the same state without its pending obligations.
+        complete: A table like `step` that tracks only the obligations that are already
+            pending. In row 0 none is pending; in row 1 the obligation was not met.
         owed: The row of `complete` in which each state begins.
         period_s: The period of the clock for times in seconds.
     """
@@ -112,8 +111,8 @@ class Automaton:
                 for i, p in enumerate(self.propositions)
             )
             raise InvalidExpression(
-                f"{shown} holds, but the law was compiled assuming that this cannot "
-                "happen"
+                f"{shown} is true, but the law was compiled on the assumption that it "
+                "is impossible"
             )
         return column
 
@@ -135,8 +134,8 @@ class Automaton:
         arises = self.step[0] == longest
         if not (met | counted).all() or not (arises | (self.step[0] == 0)).all():
             return None
-        # No letter both triggers and discharges an obligation: its repetitions would
-        # have to be counted in pairs, and laws cannot count.
+        # No letter both triggers and discharges an obligation, because the automaton
+        # would then have to count its repetitions in pairs, which no law can do.
         return n - 2
 
 
@@ -209,8 +208,9 @@ def _coarser_clock(
 def _explored(
     formula: Formula, normal: Normal, letters: list[int], max_states: int
 ) -> _Explorer | None:
-    """Explores all states; returns None if there are too many, which long times reveal
-    early.
+    """Explores all states; returns None if there are too many.
+
+    If a time alone exceeds the limit, nothing is explored.
     """
     for node in formula.walk():
         steps = isinstance(node, Timed) and node.interval.steps(normal.period_s)[1]

@@ -41,8 +41,8 @@ class Ticks:
         letters: The letter of each tick.
         frames: The index of the frame at which each tick is complete.
         times_s: The time at which each tick is complete, in seconds.
-        open: The letters that the last tick could still become, if the trace ends
-            within the tick.
+        open: The letters that the last tick could still get, if the trace ends within
+            this tick.
     """
 
     letters: NDArray[np.int64]
@@ -88,7 +88,7 @@ def ticks_of(
     numbers = np.floor((times[ends] - times[0]) / period_s + 1e-6).astype(np.int64)
     still_open: tuple[int, ...] = ()
     if ends[-1] != every[-1]:
-        # The frames after the last complete tick count, too.
+        # Frames after the last complete tick form one more tick.
         seen = letters[ends[-1] + 1 :]
         still_open = _completions(seen, latches)
         ends = np.append(ends, every[-1])
@@ -108,7 +108,7 @@ def ticks_of(
 
 
 def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
-    """The letters that a tick could still become after the frames seen in it."""
+    """The letters that a tick could still get after the frames seen in it."""
     some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
     letters = [0]
     for bit, kind in enumerate(latches):
@@ -151,12 +151,12 @@ def _filled(
 def law_latches(
     formula: Formula, propositions: Sequence[Expression]
 ) -> tuple[Latch, ...]:
-    """How a tick combines the values of each proposition over its frames, so that no
+    """Returns how a tick combines each proposition over its frames, so that no
     violation is missed.
 
     A proposition that can break the law, or begin or meet an obligation, is true if it
-    held at any frame. A proposition that must hold throughout is true if it held at all
-    frames. A proposition that is used both ways has its value at the last frame.
+    was true at any frame. A proposition that must stay true is true if it was true at
+    all frames. A proposition that is used both ways has its value at the last frame.
     """
     uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
     _collect(formula, True, False, uses)

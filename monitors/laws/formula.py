@@ -1,7 +1,7 @@
 """The syntax of laws: temporal formulas over the expression language.
 
-`always (a -> eventually[0, 2 s] b)`; times are in seconds, milliseconds, minutes or
-steps, and `G F X U` are short for `always eventually next until`.
+An example is `always (a -> eventually[0, 2 s] b)`. Times are in seconds, milliseconds,
+minutes or steps. `G F X U` are short for `always eventually next until`.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def parse_formula(
         text: The law, such as `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
         vocabulary: The vocabulary with the types and units of signals; without one, any
             name is accepted.
-        definitions: Expressions, already parsed, by the names that refer to them.
+        definitions: Parsed expressions, by the names that refer to them.
 
     Raises:
         InvalidExpression: The text is not a valid formula; the message names the column
@@ -221,8 +221,8 @@ class _FormulaParser(ExpressionParser):
         return super()._unary()
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        """Raises an error, and suggests an operator if a preceding word may be a
-        misspelt one.
+        """Raises an error; suggests an operator if a preceding word looks like a
+        misspelt operator.
         """
         at = token or self._peek
         words = [each for each in self._tokens if each.start <= at.start]
@@ -317,7 +317,7 @@ class _FormulaParser(ExpressionParser):
     def _bound(self) -> tuple[float, TimeUnit | None]:
         token = self._take()
         if token.text == "-":
-            mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
+            mend = "use once[0, 1 s] a or eventually[0, 2 s] a instead of [-1, 2 s]"
             self._fail("a time cannot be negative", token, mend=mend)
         if token.kind != "number":
             mend = "write times as in [0, 2 s]"

@@ -60,8 +60,8 @@ Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A violation that became certain at a frame and a time, of an obligation that was
-    pending since `since_s`.
+    """A violation that became certain at a frame and a time, of an obligation that had
+    been pending since `since_s`.
     """
 
     frame: int
@@ -284,10 +284,10 @@ def _units(formula: Formula) -> set[str]:
 def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
     """Returns why the law could not have been broken in this trace; empty if it could.
 
-    A part of a law is vacuous if its trigger never holds, if its obligation compares
-    only signals that are always none, or, without a trigger, if none of its signals
-    ever changes. The last condition does not apply to Boolean signals, because they are
-    often constant when a law is kept.
+    A part of a law is vacuous if its trigger is never true, or if its obligation
+    compares only signals that are always none. A part without a trigger is also vacuous
+    if none of its signals ever changes, unless they are all Boolean, because Boolean
+    signals are often constant when a law is kept.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
@@ -309,7 +309,7 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
         part = part.right
     if triggers:
         if not _all(triggers, columns, n).any():
-            return f"{' and '.join(map(repr, triggers))} never holds"
+            return f"{' and '.join(map(repr, triggers))} is never true"
     names = signals_of(part)
     gone = [name for name in names if _is_none_throughout(columns[name])]
     comparisons = [node for node in part.walk() if isinstance(node, Compare)]
@@ -325,7 +325,7 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """The frames in which a condition may hold; most temporal operators are not
+    """The frames in which a condition may be true; most temporal operators are not
     analysed.
     """
     if not is_temporal(node):

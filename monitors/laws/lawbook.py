@@ -32,7 +32,7 @@ EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 
 _NAME = re.compile(r"\w+")
 _MEANT = re.compile(r"[\w.\-]+")
-"""A text that is not a formula but a mistyped law name, such as 51-5."""
+"""Matches a text that is a mistyped law name, such as 51-5, not a formula."""
 
 _NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
 _MISNAMED = re.compile(r"(\w+)\s*[=:]\s*(?:always|G|eventually|F)\b")
@@ -303,7 +303,7 @@ def _law(
         return parts[0]
     if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
         raise InvalidLaw(
-            "a law with parts needs at least two, each named by a single word",
+            "a law with parts needs at least two parts, each named by a single word",
             place=f"laws.{name}",
         )
     formula = And(tuple(part.formula for part in parts))

@@ -46,9 +46,9 @@ def merge_equivalent(
     same words.
 
     Refinement starts from the distances to the target, by any letters and by
-    repetitions of one letter. Equivalent states have equal distances, so this is safe.
-    Distances separate all states of a long countdown at once, where refinement alone
-    would separate one state per round.
+    repetitions of one letter. Equivalent states have equal distances, so they stay
+    together. Distances separate all states of a long countdown at once, where
+    refinement alone would separate one state per round.
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]

@@ -32,8 +32,7 @@ MAX_REMEMBERED = 100_000
 """The maximum number of frames stored to find when a pending obligation arose."""
 
 MAX_TABLE = 4096
-"""The maximum number of combinations of propositions for a lookup table by letter.
-"""
+"""The maximum number of combinations of propositions in a lookup table by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class _State(dict[int, "_After"]):
 
 
 _After = tuple[_State, Verdict, bool, tuple[int, int]]
-"""The next state, its verdict, whether the state is not `ok`, and the state's number
+"""The next state, its verdict, whether the verdict is not `ok`, and the state's number
 with the letter's column.
 """
 
@@ -187,7 +186,7 @@ class _States:
         return found
 
     def began(self, seen: Sequence[tuple[int, int]]) -> int:
-        """The frame at which a broken obligation arose: the first one after which
+        """The frame at which a broken obligation arose: the first frame after which
         dropping all pending obligations would prevent the violation.
 
         Args:
@@ -211,8 +210,8 @@ class _States:
 
 def _impossible(automaton: Automaton) -> SignalFault:
     return SignalFault(
-        f"{automaton.formula!r}: values outside the ranges that their vocabulary"
-        " declares"
+        f"{automaton.formula!r}: signals have values outside the ranges that their"
+        " vocabulary declares"
     )
 
 
@@ -266,8 +265,8 @@ def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
 
 
 def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
-    """Finds triggers of a bounded response, or of an invariant, not met within `steps`
-    frames.
+    """Finds the triggers of a bounded response, or of an invariant, that were not met
+    within `steps` frames.
     """
     n = len(letters)
     arises = _lookup(automaton, automaton.step[0] != 0)[letters]
@@ -316,7 +315,7 @@ MAX_MISSED = 1000
 
 
 class FollowedLaw:
-    """Monitors one law on the frames of successive episodes.
+    """Monitors one law on the frames of successive runs.
 
     Args:
         law: A law without parts.
@@ -335,7 +334,7 @@ class FollowedLaw:
         self.reset()
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new run."""
         self._latcher.reset()
         self._reader.reset()
         self.monitor.reset()

@@ -1,4 +1,4 @@
-"""Words an automaton: countdowns are folded, and letters are shown as conditions."""
+"""Summarises an automaton: folds countdowns, and shows letters as conditions."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _chains(automaton: Automaton) -> list[list[int]]:
             continue
         if shape(state) == shape(following):
             follows[state] = following
-    # A state to which two countdowns lead begins a new one.
+    # A state to which two countdowns lead begins a new countdown.
     led_to: dict[int, int] = {}
     for following in follows.values():
         led_to[following] = led_to.get(following, 0) + 1
@@ -185,7 +185,7 @@ def _when(automaton: Automaton, columns: Iterable[int]) -> str:
 
 
 def condition(chosen: set[int], possible: Sequence[int], bits: int) -> str:
-    """A condition that holds for the chosen letters and no other possible letter."""
+    """A condition that is true for the chosen letters and no other possible letter."""
     if chosen.issuperset(possible):
         return "always"
     cubes: list[tuple[int, int]] = []

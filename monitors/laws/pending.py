@@ -3,8 +3,8 @@ transitions alone.
 
 Equivalent laws therefore have the same obligations, however they are written. The
 *relieved* state of a state is the same state without its pending obligations.
-Candidates are the states that differ from the given state only for a bounded time:
-whatever follows, both soon reach the same state, or one of them is violated. The
+Candidates are the states that differ from the given state only for a bounded time: on
+any further frames, both soon reach the same state, or one of them is violated. The
 relieved state is the most lenient candidate that is no more lenient than the law's
 initial state. A state's pending obligations are what it forbids beyond its relieved
 state. What both states forbid is the law's mode: after `a`, `always (a -> always not
@@ -95,8 +95,8 @@ def _soon_the_same(columns: _Table, violated: int) -> _Bools:
 
 
 def _inclusion(columns: _Table, violated: int) -> _Bools:
-    """For each pair [q, m], whether all that breaks the law from m also breaks it from
-    q.
+    """For each pair [q, m], whether all frames that break the law from m also break it
+    from q.
     """
     within = np.ones((columns.shape[1], columns.shape[1]), dtype=bool)
     within[:, violated] = False
@@ -151,14 +151,14 @@ def _pairs(
         q, m = np.divmod(fresh, n)
         after, beside = step[q].astype(np.int64), step[m].astype(np.int64)
         if large:
-            # A state that cannot break before all is settled may be replaced by the
-            # relieved state.
+            # A state that cannot be violated before all obligations are settled may be
+            # replaced by the relieved state.
             settled = fragile[beside] > lasting[after]
             settled &= relieved[beside] == relieved[after]
             beside = np.where(settled, relieved[after], beside)
         target = after * n + beside
-        # If both break at once, an obligation that arose later may be the cause. It
-        # counts as unmet anyway, unless nothing pending can be the cause.
+        # If both states are violated at once, an obligation that arose later may be the
+        # cause. The pending one still counts as unmet, unless it cannot be the cause.
         broken = after == violated
         target[(after == beside) | (beside == violated)] = -2
         target[broken & (step[relieved[q]] != violated)] = -1
@@ -223,7 +223,7 @@ def _longest_pending(
 
 
 def _soonest(step: _Table, violated: int, relieved: _Table) -> NDArray[np.float64]:
-    """The minimum number of frames to a violation that relief would prevent."""
+    """The minimum number of frames to a violation that the relieved state prevents."""
     own = np.arange(len(step))[:, None]
     prevented = np.where(step[relieved] != violated, step, own)
     distance = steps_to(prevented, np.arange(len(step)) == violated)

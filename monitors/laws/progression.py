@@ -381,7 +381,7 @@ class Progression:
         self._of_clause: dict[tuple[Clause, int], Owed] = {}
 
     def start(self, nodes: Iterable[int]) -> Owed:
-        """The obligation that these nodes hold at the next frame."""
+        """The obligation for these nodes to be true at the next frame."""
         return frozenset(frozenset([("F", 0, 0, (node,))]) for node in nodes)
 
     def after(self, owed: Owed, letter: int) -> Owed:
@@ -395,7 +395,7 @@ class Progression:
         return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
-        """The obligations for later frames if a node must hold now."""
+        """The obligations for later frames if a node must be true now."""
         key = (node, letter)
         if key not in self._of_node:
             self._of_node[key] = self._node(node, letter)

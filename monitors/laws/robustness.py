@@ -1,10 +1,10 @@
 """The quantitative semantics of formulas: how far a law is from being broken.
 
-A formula holds if its robustness is above 0, and does not hold if it is below 0. The
-value is the margin in the units of its comparisons; 0 is exactly on the boundary. The
-robustness of a comparison is the distance to its limit; `and` and `always` take the
-minimum, `or` and `eventually` the maximum. Boolean values and comparisons with `none`
-have no distance, so their robustness is infinite, unless a degree is given.
+A formula is true if its robustness is above 0, and false if it is below 0. The value is
+the margin in the units of its comparisons; 0 is exactly on the boundary. The robustness
+of a comparison is the distance to its limit; `and` and `always` take the minimum, `or`
+and `eventually` the maximum. Boolean values and comparisons with `none` have no
+distance, so their robustness is infinite, unless a degree is given.
 
 Traces are finite: after the end, the last frame is repeated forever; before the
 beginning, there are no frames.

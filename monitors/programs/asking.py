@@ -1,4 +1,4 @@
-"""Finds which action, on which kind of thing, a request in words asks for."""
+"""Finds the action, and the kind of object, that a request in plain words asks for."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def activities() -> Mapping[str, Any]:
 def asks_for(request: str, deed: str, thing: str) -> bool:
     """Whether a request asks for an action on a kind of object.
 
-    Sentences that cancel, compare or ask a question do not request an action; only a
-    search can be requested by a question.
+    A sentence that cancels, compares or asks a question does not request an action,
+    except that a question can request a search.
     """
     known = activities()
     sentences = [_stems(each) for each in _SENTENCE.split(request) if each.strip()]
@@ -96,7 +96,7 @@ def asks_for(request: str, deed: str, thing: str) -> bool:
     if thing == "flight" and _TRAVEL.search(request):
         others = (*known["besides"][thing], *known["besides"]["car"])
         return not any(_has(s, others) or _about(s, "car") for s in sentences)
-    # Things that are plainly bought are goods, unless they are of another kind.
+    # A thing that is clearly bought counts as goods, unless it is of another kind.
     return (
         _stems(deed) in known["bought"].get(thing, ())
         and any(

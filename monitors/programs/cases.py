@@ -125,7 +125,7 @@ def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
     elif not line.log:
         raise InvalidInput("a case needs the key required or log", source=source)
     else:
-        with suppress(UnreadLog):  # a program without these columns denies the action
+        with suppress(UnreadLog):  # without these columns, a program denies the action
             inputs["needed"] = columns_of(log, tables)
     return Case(
         line.id,
@@ -194,7 +194,8 @@ class Score:
         if case.label is None:
             raise InvalidInput(f"the case {case.name!r} has no label")
         found = details_of(outcome)
-        # A failure is no denial; otherwise, a guard without a program would be perfect.
+        # A failure is not a denial; otherwise, a guard without a program would score
+        # perfectly.
         said = None if outcome.fault else outcome.label
         explained = said == 1 and _as_sets(found) == _as_sets(case.details)
         group = self._groups.setdefault(case.group, _Tally())

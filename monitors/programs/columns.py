@@ -80,7 +80,7 @@ def logged(
 
 
 def _names_any(text: str, role: Role | None, tables: Tables) -> bool:
-    """Whether a text is the name, the file or the folder of a table."""
+    """Whether a text names a table, its file or its folder."""
     names = map(str.casefold, tables)
     if role in ("path", "url"):
         words = (rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in names)

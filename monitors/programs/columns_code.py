@@ -44,8 +44,9 @@ _NAMES = {kind: frozenset(names.split()) for kind, names in _SPELT.items()}
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the value of an expression may be: rows of these tables, with all columns
-    except dropped ones or not, or one of these texts.
+    """The possible value of an expression: rows of these tables, or one of these texts.
+
+    If `whole` is true, the rows have all columns except those in `without`.
     """
 
     tables: frozenset[str] = frozenset()
@@ -321,7 +322,7 @@ class Code:
     def _columns_given(
         self, name: str, given: Sequence[tuple[str, ast.expr, _Held]], frames: _Held
     ) -> bool:
-        """Reads the columns that a method receives by name; returns whether it has
+        """Reads the columns that a method receives by name; returns whether there are
         any.
         """
         chosen = False
@@ -452,7 +453,9 @@ class Code:
         self._found.column(name, held.tables, only_known=True)
 
     def _show(self, held: _Held) -> None:
-        """Counts rows as read that are shown or passed to unknown code."""
+        """Counts all columns of rows as read that are shown or passed to unknown
+        code.
+        """
         if held.whole:
             for table in held.tables:
                 self._found.everything(table, held.without)
@@ -487,7 +490,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _bare(node: ast.expr) -> list[str]:
-    """Returns a name without quotes as a text."""
+    """Returns the text of a bare name, written without quotes."""
     return [node.id] if isinstance(node, ast.Name) else []
 
 

@@ -38,10 +38,10 @@ class Found:
     def column(
         self, name: str, tables: frozenset[str], only_known: bool = False
     ) -> None:
-        """Adds a column to those of the tables that have it, or else to all of them.
+        """Counts a column as read in those tables that have it, or else in all of them.
 
-        With `only_known`, the name may be a value; if the columns of the tables are
-        known, it counts only if one of them has it.
+        With `only_known`, the name may be a value instead; if all columns are known,
+        the name counts only if one of the tables has such a column.
         """
         name = name.casefold()
         has = [t for t in tables if name in self.tables.get(t, ())]

@@ -85,15 +85,15 @@ def _read_scope(scope: Any, found: Found, exp: Any) -> None:
     }
     for column in select.find_all(exp.Column):
         if column.parent_select is not select or column.is_star:
-            continue  # of a nested SELECT, which is read separately
+            continue  # belongs to a nested SELECT, which is read separately
         name = column.name
         if column.table:
             found.column(name, sources.get(column.table.casefold(), own))
         elif name.casefold() in aliases and _after(column, found.knows(name, own), exp):
             continue  # an alias in this SELECT
         elif own:
-            # A column that none of the own tables has is of an enclosing query's table,
-            # or an alias of a nested SELECT. In quotes, it may be a value.
+            # A column that this SELECT's tables lack belongs to an enclosing query's
+            # table, or is an alias of a nested SELECT. In quotes, it may be a value.
             around = frozenset().union(*sources.values())
             near = own if found.knows(name, own) else around
             found.column(name, near, only_known=derived or column.this.quoted)

@@ -149,7 +149,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
 
 
 def _of_a_place(text: str) -> _Rule | None:
-    """Parses a rule that forbids somebody or something a place, or that limits the
+    """Parses a rule that keeps a person or a thing out of a place, or that limits the
     speed in some weather.
     """
     for pattern in _CAPPED:
@@ -238,7 +238,9 @@ def _puts(what: str, place: str) -> list[str]:
 
 
 def _with(what: str) -> str:
-    """Returns the test for an action on a thing, or with the thing in the hand."""
+    """Returns the test for an action on a thing, or with the thing in the robot's
+    hand.
+    """
     thing = json.dumps(_thing(what))
     return f"(About(action, {thing}) or Held(frame, {thing}))"
 
@@ -277,7 +279,7 @@ def compile_request(
 ) -> str:
     """Compiles a request of tables and sentences to a program.
 
-    Sentences may refer to every thing that the specification of the guarded agent
+    Sentences may refer to anything that the specification of the guarded agent
     mentions. If tools are given, sentences are about calls of these tools.
     """
     parts = [_of_table(table, source) for table in request.tables]

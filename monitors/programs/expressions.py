@@ -309,11 +309,11 @@ class Expressions:
         pairs += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
         for name, value in pairs:
             if name not in parameters or name in given:
-                refuse(node, f"call it as {signature}")
+                refuse(node, f"wrong arguments; call it as {signature}")
             given[name] = self.of(value)
         lacking = [name for name in parameters[:needed] if name not in given]
         if lacking or len(node.args) > len(parameters):
-            refuse(node, f"call it as {signature}")
+            refuse(node, f"wrong arguments; call it as {signature}")
         last = max((parameters.index(name) for name in given), default=-1)
         return [given.get(name, nothing) for name in parameters[: last + 1]]
 

@@ -98,7 +98,7 @@ def require_signature(program: ProgramFile, source: str) -> None:
         raise NotSigned(
             f"the program was changed after {names} signed it", source=source, mend=mend
         )
-    raise NotSigned("nobody has signed it", source=source, mend=mend)
+    raise NotSigned("nobody has signed the program", source=source, mend=mend)
 
 
 def write_program(path: Path, program: ProgramFile) -> None:

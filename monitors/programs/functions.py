@@ -41,7 +41,7 @@ SAID = ("deny", "ask", "reflect", "slow")
 class Function:
     """One function of the toolbox.
 
-    It maps values to a value, in time proportional to their size and without side
+    `call` maps values to a value, in time proportional to their size and without side
     effects, and raises `ProgramFault` if it cannot decide. `about` describes it for
     authors of programs; the first `needed` of its parameters are required.
     """
@@ -75,7 +75,7 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
 
 
 class Toolbox:
-    """Functions by name; names are unique, and programs can call them."""
+    """Functions by name; each name is unique and can be called in programs."""
 
     def __init__(self, functions: Iterable[Function]) -> None:
         self._functions: dict[str, Function] = {}
@@ -161,7 +161,7 @@ def count(items: Value) -> Value:
 def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
     info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
     if not isinstance(info, str):
-        raise ProgramFault(f"the rule {name} does not say which actions it is for")
+        raise ProgramFault(f"the rule {name} has no `info` that names a property")
     known = user.get(plain(info))
     if known is None:
         return False
@@ -183,7 +183,7 @@ ANYTHING = "any"
 LONGEST_REQUEST = 20_000
 LONGEST_NAME = 200
 MOST_WORDS = 12
-"""A name with more words is searched for a thing word by word, like a text."""
+"""A name with more words is searched word by word, like a text."""
 
 MOST_THINGS = 100
 """The maximum number of names in the arguments of an action."""
@@ -193,7 +193,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def does(action: Value, verb: Value) -> Value:
-    """Whether an action does what a verb says, in any robot's spelling: TurnOn,
+    """Whether an action does what a verb says, as any robot spells it: TurnOn,
     turn_on_object and ToggleObjectOn all mean turn on."""
     name = text_of(_of(action, "name"), "an action's name")
     return _is_verb(name[:LONGEST_NAME], text_of(verb, "a verb"))
@@ -214,7 +214,7 @@ def held(frame: Value, thing: Value) -> Value:
             "the frame has no signal `holding`, so it is unknown what the robot holds"
         )
     wanted, name = text_of(thing, "a thing"), values["holding"]
-    return name is not None and _mentions(text_of(name, "what is held"), wanted)
+    return name is not None and _mentions(text_of(name, "the held thing"), wanted)
 
 
 def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
@@ -248,7 +248,7 @@ def check_odd(limits: Value, frame: Value) -> Value:
 
 def has(user: Value, what: Value) -> Value:
     """Whether a property of a user is true, such as a membership; false if unknown."""
-    wanted = _bare(text_of(what, "what a user has"))
+    wanted = _bare(text_of(what, "a user's property"))
     about = mapping_of(user, "the user")
     found = {key: value for key, value in about.items() if _bare(key) == wanted}
     for key, value in found.items():
@@ -271,7 +271,7 @@ def argument(action: Value, name: Value) -> Value:
 def knows(user: Value, whom: Value) -> Value:
     """Whether every person in a text or a list is one of the user's contacts."""
     known = mapping_of(user, "the user").get("contacts")
-    return _all_named(whom, "who is named") <= _all_named(known, "the contacts")
+    return _all_named(whom, "the list of people") <= _all_named(known, "the contacts")
 
 
 def names(value: Value, thing: Value) -> Value:
@@ -305,7 +305,7 @@ def asks(request: Value, doing: Value, thing: Value) -> Value:
     text = text_of(request, "a request")
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
-    return asks_for(text, text_of(doing, "a deed"), text_of(thing, "a thing"))
+    return asks_for(text, text_of(doing, "an activity"), text_of(thing, "a thing"))
 
 
 def _bare(name: str) -> str:

@@ -119,7 +119,7 @@ class _Checker:
         self._lines = text.encode().splitlines()
 
     def check(self, node: ast.AST, depth: int) -> None:
-        """Checks a node, which is nested in `depth` others of its sort."""
+        """Checks a node that is nested in `depth` others of its kind."""
         if isinstance(node, ast.expr | ast.stmt):
             block = isinstance(node, ast.stmt)
             limit = DEEPEST_BLOCK if block else DEEPEST_NESTING
@@ -162,7 +162,7 @@ class _Checker:
                 for operator, other in zip(ops, others, strict=True):
                     none = isinstance(other, ast.Constant) and other.value is None
                     if isinstance(operator, ast.Is | ast.IsNot) and not none:
-                        refuse(other, "`is` can only be used with None", "write ==")
+                        refuse(other, "`is` can only be used with None", "use ==")
             case ast.Dict(keys=keys) if None in keys:
                 refuse(node, "** is not part of this language")
             case ast.keyword():
@@ -174,7 +174,8 @@ class _Checker:
 
     def _name(self, node: ast.Name | ast.keyword, name: str) -> None:
         if not NAME.fullmatch(name):
-            refuse(node, f"{name!r:.40} cannot be a name here", "letters and digits")
+            mend = "begin with a letter; then use letters, digits and _"
+            refuse(node, f"{name!r:.40} cannot be used as a name", mend)
         # Python normalizes letters that look like others; people may misread them.
         start = node.col_offset
         if self._lines[node.lineno - 1][start : start + len(name)] != name.encode():

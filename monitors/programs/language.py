@@ -182,7 +182,7 @@ class Program:
         self.uses = tuple(sorted(expressions.used))
         """The functions of the toolbox that the program calls."""
         self.reasons = tuple(statements.reasons)
-        """The reasons in the program."""
+        """The reasons that the program may give."""
         self.predicates = tuple(expressions.predicates)
         """The predicates that the program reads from `holds`."""
         self.reads = tuple(sorted(expressions.read & set(inputs)))
@@ -198,5 +198,5 @@ class Program:
             return run.outcome(str(fault))
         except Exception as error:
             # If a function of the toolbox fails, the action is denied too.
-            return run.outcome(f"{type(error).__name__} in a function")
+            return run.outcome(f"a function failed with {type(error).__name__}")
         return run.outcome()

@@ -165,7 +165,7 @@ def _access_program(table: Table, source: str) -> str:
 
 
 def access_program(access: Access) -> str:
-    """Returns the program that denies data that a role is not granted."""
+    """Returns the program that denies access to data that a role is not granted."""
     lines = ["may_read = {"]
     for role, row in access.items():
         lines.append(f"    {_text(role)}: {{")

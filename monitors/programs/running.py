@@ -95,7 +95,7 @@ class Outcome:
     def reason(self) -> str:
         """The reason for the answer in one sentence."""
         if self.fault:
-            return f"the guard program cannot judge this: {self.fault}"
+            return f"the guard program cannot judge this action: {self.fault}"
         verdict = self.deciding
         return "" if verdict is None else verdict.reason
 

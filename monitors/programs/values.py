@@ -17,7 +17,7 @@ DEEPEST = 20
 """The maximum nesting depth of values."""
 
 LONGEST_TEXT = 200_000
-"""The longest text that a program may be given, in characters."""
+"""The maximum length of a text that a program can receive, in characters."""
 
 CHARACTERS_A_STEP = 64
 
@@ -35,8 +35,8 @@ class ProgramFault(ForewarnError):
 def weigh(value: Value, limit: int) -> int:
     """Returns the number of steps for inspecting a whole value.
 
-    Raises a fault if the value is larger than `limit`, nested too deep, or of another
-    kind.
+    Raises a fault if the value is larger than `limit`, nested too deep, or of an
+    unsupported type.
     """
     if type(value) in _SMALL:
         return 1
@@ -91,12 +91,14 @@ def kind(value: Value) -> str:
 
 @lru_cache(maxsize=16384)
 def plain(name: str) -> str:
-    """Normalizes a name for comparisons: case, spaces and underscores are removed."""
+    """Normalizes a name for comparisons, which ignore case, and treat spaces, hyphens
+    and underscores as equal.
+    """
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
 def names_of(value: Value, what: str) -> Sequence[str]:
-    """Returns a list of names, also from a single name; anything else is a fault."""
+    """Returns a list of names; accepts a single name; anything else is a fault."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):

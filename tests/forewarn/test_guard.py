@@ -76,7 +76,7 @@ def test_guard_programs_judge_beside_the_risk_and_replay(
     options = ("--guard-program", str(program), "--user", "role=novice")
     write_program(program, file)
     refused = stdio(model_path, frame(0), options=options)
-    assert refused.exit_code == 2 and "nobody has signed it" in refused.stderr
+    assert refused.exit_code == 2 and "nobody has signed the program" in refused.stderr
     write_program(program, file.signed("Ada"))
     done = stdio(model_path, frame(0), options=(*options, "--record", str(records)))
     (decision,) = map(json.loads, done.stdout.splitlines())

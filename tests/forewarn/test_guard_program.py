@@ -58,7 +58,9 @@ def _action(folder: Path, **content: Any) -> Path:
 def test_compile_review_sign_run(made: Path, tmp_path: Path) -> None:
     action = _action(tmp_path, user={"role": "nurse"}, needed={"lab": ["labresult"]})
     unsigned = _run("run", made, action)
-    assert unsigned.exit_code == 2 and "nobody has signed it" in unsigned.stderr
+    assert (
+        unsigned.exit_code == 2 and "nobody has signed the program" in unsigned.stderr
+    )
     assert _json("run", made, action, "--shadow", status=1)["label"] == 1
 
     shown = _json("review", made, status=1)
@@ -335,7 +337,9 @@ def test_a_signed_program_confirms_what_a_model_wrote(
     )  # fmt: skip
     assert "requires --memory" in _run(*asked).stderr
     unsigned = _run(*asked, "--memory", memory)
-    assert unsigned.exit_code == 2 and "nobody has signed it" in unsigned.stderr
+    assert (
+        unsigned.exit_code == 2 and "nobody has signed the program" in unsigned.stderr
+    )
     _json("sign", web, "--name", "Ada")
     assert _json(*asked, "--memory", memory)["wrong"] == []
     (remembered,) = memory.iterdir()

@@ -112,7 +112,7 @@ def test_several_laws_are_judged_in_their_order(tmp_path: Path) -> None:
 def test_a_vacuous_law_says_why(tmp_path: Path) -> None:
     path = _csv(tmp_path, "time_s,a,b\n0,0,1\n0.1,0,0\n")
     (result,) = _json(path, "--law", RESPONSE)
-    assert result["verdict"] == "vacuous" and result["reason"] == "a never holds"
+    assert result["verdict"] == "vacuous" and result["reason"] == "a is never true"
 
 
 def test_pending_is_no_finding(tmp_path: Path) -> None:

@@ -320,15 +320,23 @@ def test_a_trace_without_frames_is_refused() -> None:
         (
             "always (a -> eventually[0,1 steps] b)",
             _bits(a="00", b="01"),
-            "a never holds",
+            "a is never true",
         ),
-        ("always (a -> b)", _bits(a="00", b="01"), "a never holds"),
-        ("always (a -> b -> c)", _bits(a="10", b="01", c="00"), "a and b never holds"),
-        ("always (a and b -> c)", _bits(a="10", b="01", c="00"), "a and b never holds"),
+        ("always (a -> b)", _bits(a="00", b="01"), "a is never true"),
+        (
+            "always (a -> b -> c)",
+            _bits(a="10", b="01", c="00"),
+            "a and b is never true",
+        ),
+        (
+            "always (a and b -> c)",
+            _bits(a="10", b="01", c="00"),
+            "a and b is never true",
+        ),
         (
             "always (a and eventually[0, 1 steps] b -> c)",
             _bits(a="110", b="000", c="000"),
-            "never holds",
+            "is never true",
         ),
         ("always (x < 50)", [{"x": 3.0}, {"x": 3.0}], "x never changes"),
         ("always (x < y)", [{"x": 1.0, "y": None}, {"x": 2.0, "y": None}], None),

@@ -142,7 +142,7 @@ def test_what_cannot_be_judged_is_denied(text: str, why: str) -> None:
     outcome = _run(text, frame={})
     assert outcome.answer == "deny" and outcome.label == 1
     assert outcome.fault == why
-    assert outcome.reason == f"the guard program cannot judge this: {why}"
+    assert outcome.reason == f"the guard program cannot judge this action: {why}"
 
 
 def test_a_function_that_fails_is_no_leave_to_pass() -> None:
@@ -152,7 +152,10 @@ def test_a_function_that_fails_is_no_leave_to_pass() -> None:
 
     program = Program("x = Broken(1)", Toolbox([function(broken)]))
     outcome = program.run({})
-    assert outcome.answer == "deny" and outcome.fault == "RuntimeError in a function"
+    assert (
+        outcome.answer == "deny"
+        and outcome.fault == "a function failed with RuntimeError"
+    )
 
 
 def test_steps_are_counted_the_same_in_every_run() -> None:
@@ -186,16 +189,19 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
             "line 1: a comprehension is not part of this language",
         ),
         ("x = 1 + 1", "line 1: arithmetic is not part of this language"),
-        ("x = f'{user}'", "line 1: a formatted text is not part of this language"),
+        ("x = f'{user}'", "line 1: a formatted string is not part of this language"),
         ("while True:\n    pass", "line 1: a while loop is not part of this language"),
         ("def f():\n    pass", "line 1: a definition of a function"),
         ("x = {**user}", "line 1: ** is not part of this language"),
-        ("x = CheckAccess(*needed)", "line 1: a star is not part of this language"),
+        (
+            "x = CheckAccess(*needed)",
+            "line 1: an unpacking with * is not part of this language",
+        ),
         ("x = user[1:2]", "line 1: a slice is not part of this language"),
         ("x = 1j", "line 1: complex is not a type of value in this language"),
         ("x = 9007199254740993", "line 1: the number is too large"),
         ("x = 1e999", "line 1: the number is too large"),
-        ("_x = 1", "line 1: '_x' cannot be a name here"),
+        ("_x = 1", "line 1: '_x' cannot be used as a name"),
         ("user[0] = 1", "line 1: only names can be assigned to"),
         (
             "CheckAccess = 1",
@@ -214,8 +220,8 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
             "line 1: deny needs a reason, written as text in the program",
         ),
         ('slow("a")', "line 1: slow needs a reason and a speed in km/h"),
-        ("x = Same(1)", "line 1: call it as Same(one, other)"),
-        ("x = Same(1, two=2)", "line 1: call it as Same(one, other)"),
+        ("x = Same(1)", "line 1: wrong arguments; call it as Same(one, other)"),
+        ("x = Same(1, two=2)", "line 1: wrong arguments; call it as Same(one, other)"),
         ("x = 1 is 2", "line 1"),
         ("x = user is log", "line 1: `is` can only be used with None"),
         ('x = {"a": 1, "a": 2}', "line 1: the key 'a' appears twice"),

@@ -179,7 +179,7 @@ def test_only_programs_with_a_valid_signature_are_enforced(tmp_path: Path) -> No
     path = tmp_path / "guard.yaml"
     write_program(path, _file(STOVE))
     read_judge(path, enforced=False)
-    with pytest.raises(NotSigned, match="nobody has signed it"):
+    with pytest.raises(NotSigned, match="nobody has signed the program"):
         read_judge(path)
     write_program(path, _file(STOVE).signed("Ada"))
     assert read_judge(path).rules

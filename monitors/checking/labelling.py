@@ -2,8 +2,8 @@
 
 A quoted name may be a label, a definition or the name of a state. If the model has an
 abstraction, the name may also be a predicate, or any expression whose value follows
-from the predicates. A name with two different meanings is rejected. No predicate holds
-in END.
+from the predicates. A name with two different meanings is rejected. No predicate is
+true in END.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Labelling:
                 raise InvalidProperty(
                     f'the name "{name}" is ambiguous: a {kind} and a different {other}',
                     place=_place(column),
-                    mend="use --define to give the intended one its own name",
+                    mend="use --define to give the intended meaning its own name",
                 )
         return meaning
 
@@ -164,7 +164,7 @@ class Labelling:
     # Expressions over signals
 
     def decide(self, expression: Expression) -> Mask:
-        """The states in which an expression holds, according to the abstraction."""
+        """The states in which an expression is true, according to the abstraction."""
         text = repr(expression)
         if self.abstraction is None:
             mend = f"--define '{text}=...'"
@@ -183,7 +183,7 @@ class Labelling:
         return self._expressions[text]
 
     def proposition(self, expression: Expression) -> Mask:
-        """The states in which a law's proposition holds.
+        """The states in which a law's proposition is true.
 
         Names have the same meaning as in a property; all other expressions are
         evaluated by the abstraction.
@@ -207,7 +207,7 @@ class Labelling:
 
     def compare(self, variable: str, relation: str, other: str, column: int) -> Mask:
         """The states in which a comparison of a variable with a number, variable or
-        state holds.
+        state is true.
         """
         if not self.chain.variables and variable == STATE:
             return self._compare_states(relation, other, column)
@@ -243,7 +243,7 @@ class Labelling:
         return values
 
     def _compare_states(self, relation: str, other: str, column: int) -> Mask:
-        """Compares the state's name, for a chain without variables."""
+        """Compares the names of states, for a chain without variables."""
         if relation in ("=", "!="):
             if other not in self.chain.number:
                 raise InvalidProperty(

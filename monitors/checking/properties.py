@@ -37,8 +37,8 @@ nesting.
 """
 
 _ROUNDING = 1e-12
-"""The accuracy of a probability that does not follow from the graph; within it, a
-probability counts as equal to its limit.
+"""The accuracy of a probability that does not follow from the graph; a probability this
+close to its limit counts as equal to the limit.
 """
 
 _TOKEN = re.compile(
@@ -90,7 +90,7 @@ class Property:
 
     Args:
         tokens: The complete property, for Storm.
-        states: The states in which the formula holds, for a formula without P.
+        states: The states in which the formula is true, for a formula without P.
         path: The path formula inside P; None if only Storm can check the property.
         relation: The relation, as in `P>=0.9`; empty for `P=?`.
         limit: The number after the relation.
@@ -127,7 +127,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """The answer in every state: probabilities, or whether the formula holds.
+    """The answer in every state: probabilities, or whether the formula is true.
 
     Args:
         engine: The engine that computed the answer: builtin or storm.

@@ -33,7 +33,7 @@ class Answer:
     fresh: dict[str, str] = field(default_factory=dict)
 
     def fails_in(self, states: Iterable[str]) -> bool:
-        """Whether a required bound does not hold in one of these states."""
+        """Whether a required bound is not met in one of these states."""
         values = self.payload["values"]
         return any(values[state] is False for state in states)
 
@@ -172,7 +172,7 @@ class Question:
             )
 
     def words(self, state: str) -> str:
-        """The predicates that hold in a state, if the model has predicates."""
+        """The predicates that are true in a state, if the model has predicates."""
         if self._abstraction is None or self._chain.index(state) == self._chain.end:
             return ""
         held = self._abstraction.holding(self._abstraction.bits(state))

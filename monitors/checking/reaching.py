@@ -31,7 +31,7 @@ class Path:
         hold: The states that a path may visit before it reaches the goal.
         goal: The goal states.
         steps: The maximum number of steps; None for no limit.
-        opposite: Whether the complement is meant, as for `G`.
+        opposite: Whether this is the complement of the formula, as for `G`.
         next: Whether the goal must be the next state, as for `X`.
     """
 
@@ -44,7 +44,7 @@ class Path:
 
 _MOVING, _GOAL, _LOST = range(3)
 _TABLE = np.array([[_MOVING, _GOAL, _LOST], [_GOAL] * 3, [_LOST] * 3])
-"""The next state of a path's monitor, which reads what a path formula requires."""
+"""The next state of a path's monitor, by its present state and the letter it reads."""
 
 _HIT, _MISS = (0.0, 1.0, 0.0), (1.0, 0.0, 1.0)
 

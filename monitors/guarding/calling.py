@@ -35,12 +35,12 @@ class Calling:
     ) -> None:
         self._policy, self._steps, self._lawless = policy, steps, lawless
         # A policy that judges only the state after an action sets no thresholds for
-        # now.
+        # the present risk.
         self._no_steps: list[tuple[Step, ...]] = [() for _ in steps]
         self.reset()
 
     def reset(self) -> None:
-        """Begins a new episode, without held interventions."""
+        """Begins a new run, without held interventions."""
         self._holds: dict[Kind, Held] = {}
 
     def hold(self, kind: Kind, cap_kmh: float | None) -> None:

@@ -1,7 +1,7 @@
 """The certificate of a guard: guaranteed alarm rates, and the runs that support them.
 
 A guard with a certificate is a folder that `forewarn warrant` wrote: the model, the
-policy, and the certificate, which names both by their digests. A guard keeps its
+policy, and the certificate, which contains the digests of both. A guard keeps its
 certificate only while it runs with exactly these files.
 """
 
@@ -29,7 +29,7 @@ class InvalidCertificate(InvalidInput):
 
 
 class BaseRate(Strict):
-    """The number of runs that break a law, that have an alarm, and in total."""
+    """The numbers of runs that break a law, of runs with an alarm, and of all runs."""
 
     law: str
     violating: int = Field(ge=0)
@@ -76,7 +76,7 @@ class Certificate(Strict):
     Fields:
         laws: The guard's laws with their thresholds; None for a law that is judged
             without a risk.
-        over: What the runs consist of: frames of signals, or tool calls.
+        over: The content of the runs: frames of signals, or tool calls.
         runs: Digests of the runs, by use.
     """
 

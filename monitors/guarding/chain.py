@@ -23,6 +23,7 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration, JudgeBy, Likely, corrected
 from forewarn.monitors.risk.tables import RiskTable
 
+WIDENED = "widened to the nearest known states"
 MAX_REMEMBERED = 10_000
 """The number of states for which computed results are cached."""
 
@@ -83,14 +84,14 @@ class ChainWatch:
         self.reset()
 
     def anew(self) -> ChainWatch:
-        """A copy that is ready for its first episode."""
+        """A copy that is ready for its first run."""
         other = copy.copy(self)
         other.laws = tuple(copy.copy(law) for law in self.laws)
         other._begin()
         return other
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new run."""
         for law in self.laws:
             law.reset()
         self._latcher.reset()
@@ -202,10 +203,10 @@ class ChainWatch:
     def unseen(self, bits: int) -> str:
         """A remark that the state was never seen in training."""
         holds = self.abstraction.in_short(bits)
-        return f"a state never seen in training ({holds}): widened to its nearest"
+        return f"a state never seen in training ({holds}): {WIDENED}"
 
     def evidence(self) -> tuple[str, ...]:
-        """The predicates that hold, with the largest contributions to a high score."""
+        """The predicates that are true, with the main contributions to a high score."""
         held = self.holding()
         if not self.abstraction.scores:
             return held
@@ -216,7 +217,7 @@ class ChainWatch:
         return tuple(f"{text}: {added}" if text == band else text for text in held)
 
     def holding(self) -> tuple[str, ...]:
-        """The predicates that hold, including bands of scores."""
+        """The predicates that are true, including bands of scores."""
         found = self._words.get(self.bits)
         if found is None:
             found = self.abstraction.holding(self.bits)
@@ -307,7 +308,7 @@ class LawWatch:
             ]
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new run."""
         self.possible = {self._initial}
         self.broken = False
         # Nothing is known before the first frame, and nothing passes.
@@ -370,8 +371,9 @@ class LawWatch:
         is kept.
         """
         relieved = self._relieved[before]
-        # What a frame shows persists, so the next frame shows it again. A call is over,
-        # so the restarted monitor reads it now. A model of calls has one state and END.
+        # The situation in a frame lasts, so the next frame shows it again. A call does
+        # not last, so the restarted monitor reads it now. A model of calls has only one
+        # state and END.
         if relieved == self._initial and len(self._risks[0]) > 2:
             return relieved
         after = self._step[relieved][column]

@@ -19,7 +19,7 @@ Kind = Literal[
     "ask",  # a person decides
     "slow",  # the action passes with a speed limit
     "stop",  # the vehicle or robot comes to rest
-    "cut",  # the process that drives is ended
+    "cut",  # the driving process is ended
 ]
 
 SEVERITY: tuple[Kind, ...] = get_args(Kind)
@@ -32,9 +32,9 @@ class Words(NamedTuple):
     """The wording of a kind of intervention in reports.
 
     Args:
-        done: What the guard does.
-        would: What the guard would have done, for shadow mode.
-        became: What happened, in the passive voice.
+        done: The present tense, as in "the guard warns".
+        would: The infinitive, as in "the guard would warn" in shadow mode.
+        became: The past tense in the passive voice, as in "it was stopped".
     """
 
     done: str
@@ -66,7 +66,7 @@ THRESHOLDS: Mapping[Kind, float] = {
 """The default thresholds of the kinds that `--intervene` offers, the mildest first."""
 
 SHOWN: frozenset[Kind] = frozenset(KIND_WORDS) - {"alert", "ask"}
-"""The interventions that the world must show once they are carried out."""
+"""The interventions whose effect the world must show once they are carried out."""
 
 
 class Risk(NamedTuple):
@@ -171,7 +171,7 @@ class Decision:
         law: The law that is most at risk, or "" for a fault of the guard's inputs.
         risk: The risk of that law; None if it is unknown.
         reason: The reason, in one sentence.
-        evidence: The predicates that hold, by name.
+        evidence: The names of the predicates that are true.
         left_s: Seconds until a pending obligation can go unmet; None if none is
             pending.
         cap_kmh: For `slow`: the maximum speed, in km/h.
@@ -230,7 +230,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done about a decision.
+    """The outcome of a decision.
 
     Args:
         kind: The intervention that was finally carried out.
@@ -306,7 +306,7 @@ class Judgement:
 
 @runtime_checkable
 class Judge(Protocol):
-    """A set of rules or a guard program that judges the frames of each episode."""
+    """A set of rules or a guard program that judges the frames of each run."""
 
     @property
     def rules(self) -> Mapping[str, str]:
@@ -318,7 +318,7 @@ class Judge(Protocol):
         """The judge's content for a record, from which the judge can be recreated."""
 
     def reset(self) -> None:
-        """Begins an episode."""
+        """Begins a run."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         """The intervention that the judge demands on this frame; None if it demands

@@ -2,9 +2,9 @@
 
 The examined quantities are those that users care about: violations, false alarms,
 missed violations, the agreement of predicted risks with outcomes, and the highest
-risks. Each run is one observation, however many frames it has. The level is divided
-among the examined quantities, so that the total probability of reporting an unchanged
-world is at most `LEVEL`, however many runs follow.
+risks. Each run is one observation, regardless of its length. The level is divided among
+the examined quantities, so that the total probability of reporting drift in an
+unchanged world is at most `LEVEL`, regardless of the number of runs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Outcomes = Mapping[str, Outcome]
 """The outcome of a run for each law, by the law's name."""
 
 ENOUGH = 1.0 / LEVEL
-"""The amount of evidence at which drift is reported, as the level requires."""
+"""The amount of evidence at which drift is reported; it follows from the level."""
 
 WHAT_TO_DO = (
-    "until it has learned on (`forewarn learn --update`, or `forewarn merge-tallies`"
-    " with the fleet's tallies) judge by `upper`, or hand over"
+    "update it with `forewarn learn --update`, or with `forewarn merge-tallies` and the"
+    " fleet's tallies; until then, judge by `upper`, or hand over"
 )
 """What to do about drift; docs/recordings.md has the details."""
 
@@ -229,7 +229,9 @@ def _reference(promise: Promise, what: str) -> Reference | None:
 
 
 def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference | None:
-    """The rate of violations from more runs: the guarantee's runs, or ordinary ones."""
+    """The rate of violations in the guarantee's runs or in ordinary runs, whichever are
+    more.
+    """
     if ordinary.violating is None:
         return reference
     if reference is not None and reference.runs >= ordinary.runs:
@@ -238,7 +240,7 @@ def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference 
 
 
 class Stated(Listener):
-    """Records the estimated risks along one run, to compare them with the outcome.
+    """Records the estimated risks during one run, to compare them with the outcome.
 
     Args:
         policy: The guard's policy.

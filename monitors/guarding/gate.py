@@ -25,8 +25,8 @@ class Limits:
 
     Args:
         max_age_s: The maximum age of a frame or of its inputs, in seconds.
-        frozen_after_s: How many seconds frames may stay identical before this is a
-            fault; None for no limit.
+        frozen_after_s: How long frames may stay identical before they count as a fault,
+            in seconds; None for no limit.
         leap_s: The amount by which the frames' time may advance more than the guard's
             clock between two frames, in seconds.
     """
@@ -40,7 +40,7 @@ class Gate:
     """Checks frames one by one.
 
     Args:
-        needs: The signals that every frame must carry.
+        needs: The signals that every frame must contain.
         limits: The maximum age of frames, and how long they may stay identical.
         vocabulary: The vocabulary with the ranges of the signals.
     """
@@ -60,7 +60,7 @@ class Gate:
         self.reset()
 
     def reset(self) -> None:
-        """Closes the gate until the first frame of a new episode."""
+        """Closes the gate until the first frame of a new run."""
         self._last: Frame | None = None
         self._now_s = -math.inf
         self._lag_s = self._least_lag_s = math.inf
@@ -85,7 +85,7 @@ class Gate:
 
     def stale(self, frame: Frame) -> str | None:
         """Returns why a frame that was just admitted is outdated; None if it is not."""
-        # The offset between the clocks is unknown; the smallest lag so far serves as
+        # The offset between the clocks is unknown; the smallest lag so far serves as an
         # estimate.
         late_s = self._lag_s - self._least_lag_s
         if late_s > self._limits.max_age_s:
@@ -94,12 +94,12 @@ class Gate:
         if self._limits.frozen_after_s is not None:
             allowed_s = self._limits.frozen_after_s
         if still_s > allowed_s:
-            return f"the same frame for {still_s:.3g} s: the source seems frozen"
+            return f"no signal has changed for {still_s:.3g} s: the source seems frozen"
         return None
 
     def _clock(self, now_s: float) -> str | None:
         if not math.isfinite(now_s):
-            return f"the guard's clock says {now_s}"
+            return f"the guard's clock returned {now_s}"
         before_s, self._now_s = self._now_s, now_s
         if now_s < before_s:
             return f"the guard's clock went back from {before_s:g} s to {now_s:g} s"
@@ -109,7 +109,7 @@ class Gate:
         if not _is_number(frame.time_s) or not math.isfinite(frame.time_s):
             return f"the frame's time is {frame.time_s!r:.40}"
         if not isinstance(frame.sequence, int) or isinstance(frame.sequence, bool):
-            return f"the frame's number is {frame.sequence!r:.40}"
+            return f"the frame's sequence number is {frame.sequence!r:.40}"
         if not isinstance(frame.values, Mapping):
             return "the frame has no signals"
         last = self._last

@@ -54,9 +54,9 @@ _NO_FRAME = Frame(math.nan, -1)
 
 CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
-LEFT = CANNOT_JUDGE + "its `with` block was left"
+LEFT = CANNOT_JUDGE + "the guard's `with` block was left"
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
-UNFORESEEN = "there is no prediction of what the action leads to"
+UNFORESEEN = "there is no prediction of the action's result"
 UNFIT = "the predicted result of the action: "
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
@@ -66,7 +66,7 @@ UNTOLD = CANNOT_JUDGE + "a listener failed: "
 
 @checked
 class Guard:
-    """Reviews the frames of one episode after another.
+    """Reviews the frames of one run after another.
 
     The guard is a context manager: after the `with` block, no action passes.
 
@@ -204,7 +204,7 @@ class Guard:
             why = CANNOT_JUDGE + said(error)
             decision = self._fallback(frame, why, self.watch.violated)
         except Exception as error:
-            # A defect, or memory ran out: how far the review came is unknown.
+            # After a defect, or if memory ran out, the review's progress is unknown.
             ended = BROKEN_OFF
             decision = self._fallback(frame, FAILED + said(error))
         if self.judges:
@@ -267,8 +267,8 @@ class Guard:
     def _judge(
         self, frame: Frame, proposal: Action | None, foreseen: Frame | None
     ) -> Decision:
-        # From here on, the frame counts as lost unless all laws read it; the next frame
-        # reveals this. Time limits are checked when all stages are over.
+        # From here on, the frame counts as lost unless all laws read it; the next call
+        # of `expect` detects this. Time limits are checked when all stages are over.
         self.watch.expect()
         fault = self._gate.admit(frame, self._read_clock())
         if proposal is not None and CUT in proposal.arguments:
@@ -458,7 +458,7 @@ class Guard:
             notes,
             now,
             watch.risks,
-            # The runs behind these counts had no intervention before they were
+            # The runs from which these counts come had no intervention before they
             # branched.
             band_of(self.policy.if_acted.get(law.name, ()), law.point)
             if kind != "proceed" and held is None and now is None
@@ -476,7 +476,8 @@ class Guard:
             violated=violated,
             notes=self._standing,
         )
-        # Held like any intervention: one good frame after a fault proves nothing.
+        # The fallback is held like any intervention, because a single valid frame does
+        # not prove that the fault is over.
         self._held = decision
         self._calling.hold(decision.kind, None)
         return decision

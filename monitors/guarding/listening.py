@@ -71,7 +71,7 @@ class Listener:
         """
 
     def failed(self, error: Exception) -> None:
-        """Called when `reviewed` raised an error, possibly before it began."""
+        """Called when the call of `reviewed` failed, even before its body ran."""
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Called when the decision on a frame is final."""

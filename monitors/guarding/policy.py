@@ -69,8 +69,8 @@ class Step:
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
         """Whether the risk reaches the threshold. NaN always counts as reached."""
-        # No risk is below a low threshold by the whole margin: half the threshold
-        # counts.
+        # No risk is below a low threshold by the whole margin, so half of the threshold
+        # suffices.
         bound = self.threshold - min(margin, self.threshold / 2.0)
         calm = risk < bound if self.inclusive else risk <= bound
         return not (math.isfinite(risk) and calm)
@@ -81,7 +81,7 @@ class Step:
         return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
 
     def check(self, place: str) -> None:
-        """Rejects a step that is no intervention, and a threshold that no risk can
+        """Rejects a step that is not an intervention, and a threshold that no risk can
         reach or that is not a probability.
         """
         if self.kind not in SEVERITY[1:]:
@@ -112,11 +112,11 @@ class Policy:
         calibration: The calibration curve of a law's risk at that horizon: pairs of
             predicted and observed rates. The risks of other laws are not calibrated.
         promises: The guarantee of a law's mildest threshold for future runs.
-        ordinary: What happened in ordinary runs under a law, against which drift is
+        ordinary: The outcomes of ordinary runs under a law, against which drift is
             measured.
         kept: The guarantee for guarded runs, if it was certified.
         if_acted: The effect of slowing and stopping, by law and risk band; each
-            decision to intervene quotes it.
+            decision to intervene contains it.
         when: The state that is judged: `after` for the observed state, as in the
             ProbGuard paper; `before` for the state that the proposed action would lead
             to; or `both`.
@@ -223,14 +223,16 @@ class Policy:
             ruled = ", ".join(self.rules)
             watched = ", ".join(laws)
             raise InvalidPolicy(
-                f"the policy {self.name} has a rule for {ruled}, but the "
+                f"the policy {self.name} has rules only for {ruled}, but the "
                 f"watched laws are {watched}",
                 mend=f"add a rule for one of them, or for any law ({ANY_LAW!r})",
             )
         return tuple(found)
 
     def after(self, kind: Kind) -> Kind:
-        """The intervention that follows when one of this kind is not obeyed."""
+        """The intervention that follows if an intervention of this kind is not
+        obeyed.
+        """
         severer = (k for k in self.escalation if RANK[k] > RANK[kind])
         return next(severer, "cut")
 

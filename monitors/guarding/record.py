@@ -1,4 +1,4 @@
-"""Run records: logs of one episode, whose lines are chained by hashes.
+"""Run records: logs of one run, whose lines are chained by hashes.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
 the line's own bytes, which reveals a change, a gap or a reordering. The head hash, if
@@ -36,7 +36,7 @@ ORIGIN = "0" * 64
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MOST_FACT = 200
-"""The maximum length of a fact about the machine."""
+"""The maximum length of a fact about the machine, in characters."""
 MOST_BITS = 1024
 """Larger whole numbers are recorded as hexadecimal text."""
 HALF = "\\ud"
@@ -72,7 +72,7 @@ class _Whole(NamedTuple):
 
 
 class RunRecord(Listener):
-    """Writes the record of one episode as it happens.
+    """Writes the record of one run as it happens.
 
     Every line is passed to the operating system immediately, so that a killed process
     loses at most the line it was writing; nothing is forced to the disk. After a line
@@ -212,7 +212,7 @@ class RunRecord(Listener):
             }
             rest["foreseen"] = then if _all_plain(foreseen.values) else encodable(then)
         rest["decision"] = decision.as_dict()
-        # Simulated time stands still during a review, at the frame's time.
+        # During a review, simulated time stays at the frame's time.
         if readings.count(frame.time_s) < len(readings):
             rest["clock"] = readings
         rest["previous"] = self.head
@@ -252,7 +252,7 @@ class RunRecord(Listener):
         """Ends the record at its last complete line, because the next cannot be
         written.
 
-        After a missing line, no later one could be verified.
+        No line after a missing line could be verified.
         """
         self._failure = self._failure or said(error)
         with suppress(OSError, ValueError):
@@ -402,7 +402,8 @@ def read_record(path: Path) -> Iterator[Line]:
                 head = line.content["hash"]
                 ended = "end" in line.content
                 if ended and line.content.get("lines") != number - 1:
-                    problem = f"this line does not end a record of {number - 1} lines"
+                    problem = f"this end line does not match the {number - 1} lines"
+                    problem += " before it"
                     raise BrokenRecord(problem, source=str(path), place=place)
                 yield line
     except OSError as error:
@@ -413,7 +414,7 @@ def read_record(path: Path) -> Iterator[Line]:
             "the record has no end line: it was not closed, or it is truncated",
             source=str(path),
             place=f"after line {number}",
-            mend="everything before it is intact and can be replayed",
+            mend="all lines up to there are intact and can be replayed",
         )
 
 

@@ -82,11 +82,11 @@ class Watch:
         )
 
     def anew(self) -> Watch:
-        """A copy that is ready for its first episode."""
+        """A copy that is ready for its first run."""
         return Watch([part.anew() for part in self.parts], self.not_applicable)
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new run."""
         for part in self.parts:
             part.reset()
         self.violated: tuple[str, ...] = ()
@@ -100,12 +100,12 @@ class Watch:
         return self.advance(self.abstracted(frame))
 
     def expect(self) -> None:
-        """Announces a frame. If the last frame was not read completely, it is lost."""
+        """Announces a frame. A previous frame that was not read completely is lost."""
         if self.violated:
             self.violated = ()
             for law in self.laws:
                 law.broken = False
-        # Frames before the first tick do not belong to the episode yet.
+        # Frames before the first tick do not belong to the run yet.
         if self._expecting and self.ticks:
             self._lost = self.lost = True
             for part in self.parts:
@@ -174,13 +174,13 @@ class Watch:
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """The predicates that hold at present, in the model to which a law belongs."""
+        """The predicates that are true now, in the model to which a law belongs."""
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 
     @property
     def holding(self) -> int:
-        """The `texts` that hold, as bits; the first text is the lowest bit."""
+        """The `texts` that are true, as bits; the first text is the lowest bit."""
         places = {text: i for i, text in enumerate(self.texts)}
         held = {text for part in self.parts for text in part.holding()}
         return sum(1 << places[text] for text in held)
@@ -280,7 +280,7 @@ def _solved(wanted: _Asked) -> Watch:
                 watched.append(law)
         for each, of in zip(learned, dealt(models, watched), strict=True):
             each.watched.extend(of)
-        # Of several models, only those with a law to watch are used.
+        # If there are several models, only those with a law to watch are used.
         watching = [each for each in learned if each.watched] or learned
         parts: list[ChainWatch] = []
         for each in watching:

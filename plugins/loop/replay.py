@@ -16,6 +16,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.certificate import digest_of
+from forewarn.monitors.guarding.chain import WIDENED
 from forewarn.monitors.guarding.decision import Action, Judge
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.listening import Listener
@@ -39,6 +40,7 @@ MAKERS: dict[str, Callable[[Mapping[str, Any]], Judge]] = {
     RULES: rules.judge_of,
 }
 _BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
+_TO_NEAREST = re.compile("widened to its nearest$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +241,12 @@ def _frame(content: Mapping[str, Any]) -> Frame:
 
 
 def _in_words(note: str, watch: Watch) -> str:
-    """Rewords a note of an older record that identifies an unseen state by bits."""
+    """Rewords a note of an older record about an unseen state."""
     if named := _BY_BITS.fullmatch(note):
         for part in watch.parts:
             if len(named[1]) == len(part.abstraction.predicates):
                 return part.unseen(part.abstraction.bits(named[1]))
-    return note
+    return _TO_NEAREST.sub(WIDENED, note)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

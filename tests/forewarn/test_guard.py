@@ -215,9 +215,9 @@ def test_a_policy_that_rules_none_of_the_laws_is_refused(
     done = stdio(model_path, frame(0), options=ruling(tmp_path, "51_5", "53"))
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        f"forewarn: {tmp_path}/policy.yaml: the policy mine has a rule for 51_5, 53,"
-        f" but the watched laws are {LAW}, {OTHER} (add a rule for one of them, or for"
-        " any law ('*'))\n"
+        f"forewarn: {tmp_path}/policy.yaml: the policy mine has rules only for 51_5,"
+        f" 53, but the watched laws are {LAW}, {OTHER} (add a rule for one of them, or"
+        " for any law ('*'))\n"
     )
 
 

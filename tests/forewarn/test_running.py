@@ -159,7 +159,7 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
     apart = ruled("51_5")
     assert (apart.exit_code, apart.stdout) == (2, "")
     assert apart.stderr == (
-        f"forewarn: {policy}: the policy default has a rule for 51_5, but the"
+        f"forewarn: {policy}: the policy default has rules only for 51_5, but the"
         " watched laws are no_metal_heated (add a rule for one of them, or for any law"
         " ('*'))\n"
     )

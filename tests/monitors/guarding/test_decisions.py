@@ -232,7 +232,7 @@ def test_a_law_without_a_rule_is_named_and_never_acted_on() -> None:
 
 
 def test_a_policy_that_rules_none_of_the_laws_makes_no_guard() -> None:
-    with pytest.raises(InvalidPolicy, match="has a rule for 51_5, but the"):
+    with pytest.raises(InvalidPolicy, match="has rules only for 51_5, but the"):
         near(rules={"51_5": (Step("stop", 0.8),)})
 
 

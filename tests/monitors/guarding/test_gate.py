@@ -87,10 +87,10 @@ def test_an_age_at_its_limit_is_fresh(age: float) -> None:
         (frame(math.inf, 1), "the frame's time is inf"),
         (frame("0.1", 1), "the frame's time is '0.1'"),  # type: ignore[arg-type]
         (frame(True, 1), "the frame's time is True"),
-        (frame(0.1, None), "the frame's number is None"),  # type: ignore[arg-type]
-        (frame(0.1, math.nan), "the frame's number is nan"),  # type: ignore[arg-type]
-        (frame(0.1, 1.0), "the frame's number is 1.0"),  # type: ignore[arg-type]
-        (frame(0.1, True), "the frame's number is True"),
+        (frame(0.1, None), "the frame's sequence number is None"),  # type: ignore[arg-type]
+        (frame(0.1, math.nan), "the frame's sequence number is nan"),  # type: ignore[arg-type]
+        (frame(0.1, 1.0), "the frame's sequence number is 1.0"),  # type: ignore[arg-type]
+        (frame(0.1, True), "the frame's sequence number is True"),
         (frame(99.0, 1), "the frame's time is 98.9 s ahead of the guard's clock"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_frame_that_came_late_is_stale_whatever_the_clocks_offset() -> None:
 
 
 def test_a_broken_clock_of_the_guard_is_a_fault() -> None:
-    assert "clock says nan" in (gate().admit(frame(), math.nan) or "")
+    assert "clock returned nan" in (gate().admit(frame(), math.nan) or "")
 
 
 def test_identical_frames_are_a_fault_after_a_while_if_asked() -> None:
@@ -144,7 +144,7 @@ def test_identical_frames_are_a_fault_after_a_while_if_asked() -> None:
         assert opened.admit(seen, time_s) is None
         said.append(opened.stale(seen))
     assert said[:2] == said[3:] == [None, None]
-    assert said[2] == "the same frame for 0.3 s: the source seems frozen"
+    assert said[2] == "no signal has changed for 0.3 s: the source seems frozen"
 
 
 def test_a_new_episode_begins_anew() -> None:

@@ -310,7 +310,7 @@ def test_laws_without_a_rule_are_reported_and_a_policy_without_any_is_rejected()
     with pytest.raises(InvalidPolicy) as refused:
         policy.without_rule(["c", "d"])
     assert str(refused.value) == (
-        "the policy mine has a rule for a, b, but the watched laws are c, d (add"
+        "the policy mine has rules only for a, b, but the watched laws are c, d (add"
         " a rule for one of them, or for any law ('*'))"
     )
 

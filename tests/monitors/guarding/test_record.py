@@ -178,7 +178,7 @@ def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
         lines_of(path)
     assert str(cut.value) == (
         f"{path}: after line 1: the record has no end line: it was not closed, or "
-        "it is truncated (everything before it is intact and can be replayed)"
+        "it is truncated (all lines up to there are intact and can be replayed)"
     )
 
 
@@ -481,7 +481,7 @@ def test_an_end_that_miscounts_shows(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:2])
     resealed(path, 3, lines=7)
     with pytest.raises(
-        BrokenRecord, match="line 4: this line does not end a record of 3 lines"
+        BrokenRecord, match="line 4: this end line does not match the 3 lines before"
     ):
         lines_of(path)
 
@@ -609,12 +609,15 @@ def test_a_record_that_names_an_unseen_state_by_its_bits_comes_out_again(
     (note,) = decision["notes"]
     assert note == (
         "a state never seen in training (speed < 1 km/h, traffic_light == red):"
-        " widened to its nearest"
+        " widened to the nearest known states"
     )
     for bits, alike in (("0110", 1), ("0101", 0)):
         older = f"state {bits} was never seen in training: widened to its nearest"
         resealed(path, 1, decision=decision | {"notes": [older]})
         assert replay(path)[0] == alike
+    older = note.replace("the nearest known states", "its nearest")
+    resealed(path, 1, decision=decision | {"notes": [older]})
+    assert replay(path) == (1, None)
     resealed(path, 1, decision=decision | {"notes": [note, "another"]})
     _, divergence = replay(path)
     assert divergence is not None and divergence.recorded == [note, "another"]

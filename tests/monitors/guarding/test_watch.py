@@ -222,7 +222,9 @@ def test_an_unknown_state_is_widened_to_the_worst_of_its_nearest() -> None:
     (note,) = watch.notes()
     held = ", ".join(watch.parts[0].evidence())
     assert held.count(",") == 1
-    assert note == (f"a state never seen in training ({held}): widened to its nearest")
+    assert note == (
+        f"a state never seen in training ({held}): widened to the nearest known states"
+    )
     walk(watch, "far", start=1)
     assert not watch.unknown and watch.notes() == ()
 

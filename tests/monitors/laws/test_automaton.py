@@ -489,7 +489,7 @@ def test_only_letters_that_frames_can_show_are_kept() -> None:
     with pytest.raises(InvalidExpression, match="compiled on the assumption"):
         automaton.column(-1)
     either = compile_law(automaton.formula, letters=[1, 2])
-    neither = r"not \(speed < 0\.5\) and not \(speed > 5\) holds, but"
+    neither = r"not \(speed < 0\.5\) and not \(speed > 5\) is true, but"
     with pytest.raises(InvalidExpression, match=neither):
         either.column(0)
 

@@ -199,8 +199,8 @@ def _coarser_clock(
         if found is None:
             break
         fits = (
-            f"check it every {period:g} s, with --period or the abstraction's period_s,"
-            f" which needs {found.automaton(formula).n} states; or write shorter times"
+            f"check it every {period:g} s (with --period or the abstraction's period_s;"
+            f" this needs {found.automaton(formula).n} states), or write shorter times"
         )
     return fits or "write shorter times, or split the law"
 

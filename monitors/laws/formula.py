@@ -317,7 +317,7 @@ class _FormulaParser(ExpressionParser):
     def _bound(self) -> tuple[float, TimeUnit | None]:
         token = self._take()
         if token.text == "-":
-            mend = "use once[0, 1 s] a or eventually[0, 2 s] a instead of [-1, 2 s]"
+            mend = "write once[0, 1 s] a or eventually[0, 2 s] a instead of [-1, 2 s]"
             self._fail("a time cannot be negative", token, mend=mend)
         if token.kind != "number":
             mend = "write times as in [0, 2 s]"

@@ -60,8 +60,8 @@ Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A violation that became certain at a frame and a time, of an obligation that had
-    been pending since `since_s`.
+    """A violation of an obligation that had been pending since `since_s`; it became
+    certain at a frame and a time.
     """
 
     frame: int

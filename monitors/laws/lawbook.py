@@ -1,7 +1,7 @@
 """The law book: laws by name in two editions, and users' own law files.
 
-A law file is YAML of the format `forewarn.laws/1`. The shipped one, `driving`, contains
-the traffic laws that LawBreaker formalised, and "no collision".
+A law file is YAML in the format `forewarn.laws/1`. The shipped file, `driving`,
+contains the traffic laws that LawBreaker formalised, and "no collision".
 """
 
 from __future__ import annotations

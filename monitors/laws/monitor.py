@@ -52,8 +52,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation that became certain at `step`, of an obligation that arose at
-    `since`.
+    """A violation of an obligation that arose at `since`; it became certain at
+    `step`.
     """
 
     step: int

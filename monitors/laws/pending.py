@@ -1,7 +1,7 @@
 """The pending obligations in the states of a law's automaton, derived from its
 transitions alone.
 
-Equivalent laws therefore have the same obligations, however they are written. The
+Equivalent laws therefore have the same obligations, whichever way they are written. The
 *relieved* state of a state is the same state without its pending obligations.
 Candidates are the states that differ from the given state only for a bounded time: on
 any further frames, both soon reach the same state, or one of them is violated. The

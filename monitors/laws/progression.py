@@ -66,8 +66,8 @@ class Memory:
     right: Callable[[int], bool]
 
     def update(self, held: int, letter: int) -> int:
-        """The memory after a frame; bit k is set if `right` held k steps ago and `left`
-        has held since.
+        """The memory after a frame; bit k is set if `right` was true k steps ago and
+        `left` has been true since.
         """
         held = (held << 1 if self.left(letter) else 0) | self.right(letter)
         if math.isinf(self.high):

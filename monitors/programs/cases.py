@@ -123,7 +123,7 @@ def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
     if line.required is not None:
         inputs["needed"] = line.required
     elif not line.log:
-        raise InvalidInput("a case needs the key required or log", source=source)
+        raise InvalidInput("a case needs the key 'required' or 'log'", source=source)
     else:
         with suppress(UnreadLog):  # without these columns, a program denies the action
             inputs["needed"] = columns_of(log, tables)
@@ -146,7 +146,7 @@ def _acting(line: _ActionLine, number: int) -> Case:
 
 
 Judge = Callable[[Case], Outcome]
-"""Judges a case: a program, a model or a filter."""
+"""A function that judges a case, such as a program, a model or a filter."""
 
 
 class _Tally(Counter[str]):

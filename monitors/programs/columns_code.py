@@ -453,7 +453,7 @@ class Code:
         self._found.column(name, held.tables, only_known=True)
 
     def _show(self, held: _Held) -> None:
-        """Counts all columns of rows as read that are shown or passed to unknown
+        """Counts all columns as read, because the rows are shown or passed to unknown
         code.
         """
         if held.whole:

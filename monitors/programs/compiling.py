@@ -70,7 +70,7 @@ _PUT = re.compile(
 
 
 class _Rule(NamedTuple):
-    """A parsed sentence: its tests, all of which must hold, and its verdict."""
+    """A parsed sentence: its tests, all of which must be true, and its verdict."""
 
     tests: Sequence[str]
     says: str

@@ -134,7 +134,8 @@ def allowed_to(table: Value, role: Value) -> Value:
 
 
 def same(one: Value, other: Value) -> Value:
-    """Whether two names are equal, ignoring case, spaces and underscores."""
+    """Whether two names are equal, ignoring case and treating underscores and hyphens
+    as spaces."""
     return plain(text_of(one, "a name")) == plain(text_of(other, "a name"))
 
 

@@ -102,7 +102,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 Access = Mapping[str, Mapping[str, Sequence[str]]]
-"""By role: the databases with the columns that the role may read."""
+"""For each role, the databases with the columns that the role may read."""
 
 
 class RoleTable(Strict):

@@ -15,7 +15,7 @@ from forewarn.monitors.programs.asking import words_of
 from forewarn.monitors.programs.functions import parts
 
 SENTENCES = read_yaml(Path(__file__).with_name("sentences.yaml"))
-"""The words of requests in sentences."""
+"""The forms and words of requests that consist of sentences."""
 
 _MORE, _LESS = ("more than", "over", "above"), ("less than", "under", "below")
 _HOW = re.compile(
@@ -141,10 +141,10 @@ def check_program(
     for kind, called in _named(program):
         there = tools if kind == "Calls" else arguments
         if called not in there:
-            what = "tool" if kind == "Calls" else "tool with an argument"
+            what = "tool has" if kind == "Calls" else "tool has an argument with"
             raise InvalidInput(
                 f"the guard program {name} refers to {called!r:.60}, but no "
-                f"{what} has that name",
+                f"{what} that name",
                 mend=suggest(called, there),
             )
 

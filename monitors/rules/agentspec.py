@@ -65,7 +65,7 @@ class Trouble(NamedTuple):
 class WrittenRule:
     """A rule as its author wrote it, and the line where it begins.
 
-    Any of its triggers activates it, and all of its checks must hold. Only early
+    Any of its triggers activates it, and all of its checks must be true. Only early
     versions of AgentSpec had `prepared` computations.
     """
 

@@ -40,7 +40,7 @@ def looks_like_sql(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The roles of tools' arguments that differ from the usual ones, by `argument` or
+    """The roles of tools' arguments that differ from the default ones, by `argument` or
     by `tool.argument`.
     """
 

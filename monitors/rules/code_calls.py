@@ -130,7 +130,7 @@ def _runs_unknown(program: Program) -> bool:
 
 
 def _evaluates_import(program: Program) -> bool:
-    """Whether text is evaluated that accesses modules or the shell."""
+    """Whether the program evaluates text that accesses modules or the shell."""
     reaching = re.compile(r"__import__|\bimport\b|os\.|subprocess|open\(|system\(")
     calls = program.called("eval", "exec", "compile")
     return any(reaching.search(text) for call in calls for text in call.texts)

@@ -246,7 +246,7 @@ class Program:
         return NONE
 
     def _returned(self, node: ast.Call) -> Texts:
-        """Returns the possible results of a call that joins strings or keeps one."""
+        """Returns the possible results of a call that joins or passes on strings."""
         name = self._name(node.func)
         if name == "os.path.join":
             return _joined("/", *map(self._value, node.args))

@@ -112,7 +112,7 @@ class Condition:
             memory.update(situation)
 
     def __call__(self, situation: Situation) -> bool:
-        """Reads an event, and returns whether the condition holds."""
+        """Reads an event, and returns whether the condition is true."""
         self.hear(situation)
         return self.test(situation)
 
@@ -233,7 +233,7 @@ class _Count:
 
 
 class _Memory:
-    """`left since[low, high] right`: right held once, and left has held since then."""
+    """`left since[low, high] right`: right was true once, and left ever since."""
 
     __slots__ = (
         "_began", "_fault", "_high", "_holds", "_left", "_low", "_right", "_step",
@@ -255,7 +255,7 @@ class _Memory:
         self._fault: SignalFault | None = None
 
     def said(self, situation: Situation) -> bool:
-        """Whether the condition holds at the last event."""
+        """Whether the condition is true at the last event."""
         if self._fault is not None:
             raise self._fault
         return self._holds

@@ -21,7 +21,7 @@ from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule that fired on an event, with the predicates of its condition that held."""
+    """A rule that fired on an event, with the true predicates of its condition."""
 
     rule: Rule
     event: Event
@@ -132,7 +132,7 @@ class Engine:
         return fired
 
     def _so(self, name: str) -> bool:
-        """Whether a predicate held, even if the rule did not need to evaluate it."""
+        """Whether a predicate is true, even if the rule did not need to evaluate it."""
         try:
             return self.situation.so(name)
         except SignalFault:

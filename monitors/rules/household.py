@@ -92,7 +92,7 @@ class Household(State):
             self._follow(event)
 
     def _see(self, fact: str, value: Value) -> None:
-        """Stores a fact in a frame that predicates read."""
+        """Stores a fact from a frame, if predicates read it."""
         if fact == "holding":
             self.held = plain(str(value or ""))
             return

@@ -26,10 +26,10 @@ _SPACES = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class LabelledTrace:
-    """A run with its label and the label's `basis`.
+    """A run with its label, and the `basis` on which it was labelled.
 
     Each action gives two events: one before it is done and one after. Runs of one task
-    belong together.
+    are held out together.
     """
 
     id: str

@@ -68,7 +68,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
 
 
 def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
-    """Yields a finding if a rule is for an action that never occurs."""
+    """Yields a finding for each action of a rule that does not exist."""
     known = {plain_name(action): action for action in library.actions}
     for action in rule.trigger.actions if known else ():
         if plain_name(action) not in known:
@@ -80,7 +80,7 @@ def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
 
 
 def _misspelt(rule: Rule) -> Iterator[Finding]:
-    """Yields the settings of a rule whose names resemble the speed cap's."""
+    """Yields a finding for each setting whose name resembles `cap_kmh`."""
     for name in rule.enforcement.parameters:
         if name != "cap_kmh" and (hint := near_miss(name, ["cap_kmh"])):
             problem = f"there is no setting {name!r:.60} ({hint})"
@@ -93,7 +93,7 @@ def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:
         return
     if not any(row[0] for row in truths):
         yield Finding(
-            rule.name, "never", "it can never fire: its condition contradicts itself"
+            rule.name, "never", "its condition contradicts itself, so it never fires"
         )
     elif all(row[0] for row in truths) and not rule.trigger.actions:
         yield Finding(

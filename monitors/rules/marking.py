@@ -1,4 +1,4 @@
-"""Converts runs that people have judged to labelled traces, from which rules evolve.
+"""Converts runs judged by people into labelled traces, from which rules evolve.
 
 A false alarm makes a run safe, and a miss makes it unsafe. A person's answer about an
 action labels the run up to this action.
@@ -54,7 +54,9 @@ def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
     rows = _rows(traces)
     if name not in rows:
         raise InvalidInput(
-            f"no trace {name!r:.60}", source=str(traces), mend=near_miss(name, rows)
+            f"there is no trace {name!r:.60}",
+            source=str(traces),
+            mend=near_miss(name, rows),
         )
     basis = f"marked {mark}" + (f": {note}" if note else "")
     return {**rows[name], "label": MARKS[mark], "label_basis": basis}

@@ -229,7 +229,7 @@ class Situation:
         return self._values
 
     def so(self, name: str) -> bool:
-        """Whether the predicate with this name holds now."""
+        """Whether the predicate with this name is true now."""
         found = self.known.get(name)
         if found is None:
             found = self.known[name] = self._asks[name](self)

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[\w.@:#-]{1,120}")
 
 
 class InvalidRules(InvalidInput):
-    """A rule file violates its schema, or a rule is meaningless."""
+    """A rule file that violates its schema, or that contains an invalid rule."""
 
 
 @dataclass(frozen=True, slots=True)

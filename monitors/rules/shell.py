@@ -33,8 +33,7 @@ class ShellCommand:
         words: The plain name of the called program, and its arguments.
         carriers: The programs through which it is called, such as `sudo`.
         inside: The commands in substitutions.
-        writes: The files that it writes by redirection; `reads` are those that it
-            reads.
+        writes: The files written by redirection; `reads` are those that are read.
         given: The text on its standard input.
         source: The previous step in the pipeline.
     """

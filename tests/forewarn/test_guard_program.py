@@ -396,4 +396,4 @@ def test_required_facts_are_derived_from_the_log(tmp_path: Path) -> None:
     cases.write_text(json.dumps({"id": "a", "identity": "nursing", "label": 1}))
     refused = _run("evaluate", *given)
     assert refused.exit_code == 2
-    assert "a case needs the key required or log" in refused.stderr
+    assert "a case needs the key 'required' or 'log'" in refused.stderr

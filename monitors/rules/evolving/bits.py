@@ -89,7 +89,7 @@ class Matrix:
         literals: The events on which each predicate is true, then those on which each
             is false.
         moments: The events of each kind.
-        tasks: The number of each run's task; runs of one task belong together.
+        tasks: The number of each run's task; runs of one task are held out together.
         open_kinds: The number of kinds, from the first, that new rules may use; the
             others belong to existing rules.
     """
@@ -138,14 +138,14 @@ class Matrix:
         return truth
 
     def events(self, clause: Clause) -> Words:
-        """Returns the events on which the clause holds."""
+        """Returns the events on which the clause is true."""
         found: Words = self.moments[clause.kind]
         for literal in clause.literals:
             found = found & self.truth(literal)
         return found
 
     def fires(self, clause: Clause) -> Words:
-        """Returns the runs in which the clause holds on some event."""
+        """Returns the runs in which the clause is true on some event."""
         found: Words = np.bitwise_or.reduce(self.events(clause))
         return found
 
@@ -250,14 +250,14 @@ class Standing(NamedTuple):
 
 
 class Bench:
-    """Caches the runs in which each clause holds."""
+    """Caches the runs in which each clause is true on some event."""
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
         self._runs: dict[Clause, Words] = {}
 
     def runs(self, clause: Clause) -> Words:
-        """Returns the runs, labelled or not, in which the clause holds."""
+        """Returns the runs, labelled or not, in which the clause is true."""
         if clause not in self._runs:
             self._runs[clause] = self.matrix.fires(clause)
         return self._runs[clause]

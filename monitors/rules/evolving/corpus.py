@@ -162,7 +162,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
 
 
 def _parts(formula: Expression) -> Iterator[tuple[str, bool]]:
-    """Yields the conjuncts of a condition: a name or text, and whether it must hold."""
+    """Yields the conjuncts of a condition, each with whether it must be true."""
     match formula:
         case And(parts=parts):
             for part in parts:

@@ -1,6 +1,6 @@
-"""And-groups: conjunctions of a few predicates, with the runs in which they hold.
+"""And-groups: conjunctions of a few predicates, with the runs in which they are true.
 
-All groups are computed once, in order of length. If several groups hold in the
+All groups are computed once, in order of length. If several groups are true in the
 same runs, only the simplest is kept.
 """
 
@@ -34,7 +34,7 @@ class Groups:
         kinds: The kind of event of each group.
         literals: One row of predicate numbers per group, padded with -1; for a negated
             predicate, `predicates` is added to its number.
-        sets: The runs in which each group holds, as 64-bit words.
+        sets: The runs in which each group is true, as 64-bit words.
     """
 
     predicates: int
@@ -66,13 +66,13 @@ class Groups:
         return Clause(int(self.kinds[number]), tuple(sorted(found)))
 
     def counts(self, among: Words) -> NDArray[np.int64]:
-        """Counts, for each group, the runs in `among` in which it holds."""
+        """Counts, for each group, the runs in `among` in which it is true."""
         return counts(self.sets & among)
 
 
 def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
-    """Returns the and-groups with at most `most` literals, a non-negated predicate, and
-    at least `least` unsafe runs in which they hold.
+    """Returns the and-groups with at most `most` literals and at least one non-negated
+    predicate that are true in at least `least` unsafe runs.
     """
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], Words]] = []
     for kind, moment in enumerate(matrix.moments[: matrix.open_kinds]):

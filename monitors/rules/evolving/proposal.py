@@ -50,7 +50,7 @@ class Unresolved:
         rule: The rule that fires, or that came closest to firing; "" for none.
         lacks: For a miss, the literals of the closest rule that were not true.
         like: The most similar trace with the opposite label; "" for none.
-        apart: The predicates that hold in only one of the two traces.
+        apart: The predicates that are true in only one of the two traces.
     """
 
     trace: str

@@ -52,7 +52,8 @@ class Limits:
     """The limits of evolution.
 
     Args:
-        worth: The minimum gain of an edit: corrected labelled runs minus broken ones.
+        worth: The minimum gain of an edit: the number of labelled runs that it
+            corrects, minus the number that it breaks.
         literals: The maximum number of literals in a new rule.
         budget: The maximum number of steps.
     """
@@ -186,7 +187,7 @@ class Search:
 
     def _sides(self, called: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Counts, for each group, the missed unsafe runs and the safe runs without an
-        alarm in which it holds.
+        alarm in which it is true.
         """
         matrix = self.bench.matrix
         missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called

@@ -3,9 +3,9 @@
     python examples/supervisor.py
     python examples/supervisor.py --llm ollama:llama3.1
 
-The worker may delete only folders that it has backed up, whoever asks for the deletion.
-The supervisor's output is streamed, while the worker runs with asyncio. Without --llm,
-scripted replies of careless models are used.
+The worker may delete only folders that it has backed up, no matter who asks for the
+deletion. The supervisor's output is streamed, while the worker runs with asyncio.
+Without --llm, scripted replies of careless models are used.
 """
 
 from __future__ import annotations

@@ -42,9 +42,12 @@ Misfit = tuple[str, str, object]
 """The place of a wrong value in the argument, what is expected there, and the value."""
 
 _MADE_BY = {
+    "Approver": "give an object with a method ask(decision, proposal)",
+    "Automaton": "compile it with compile_law",
     "AgentGuard": "make it with AgentGuard.load(model) or AgentGuard.by_laws(laws)",
     "Expression": "parse the text with parse_formula",
     "Guarding": "make it with Guarding.load(model)",
+    "Judge": "load the file with read_judge",
     "Learned": "give the file of a model, or learn's result",
     "Model": "load the file with load_model",
     "Policy": "load the file with load_policy",
@@ -60,6 +63,7 @@ _WORDS: dict[Any, str] = {
 _PLURAL = {str: "texts", int: "whole numbers", float: "numbers"}
 _SERIES = (Sequence, Collection, Iterable, list, tuple, set, frozenset)
 _LOOKED_AT = 1_000
+_LISTED = 4
 _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "gt": ("above", operator.gt), "ge": ("of at least", operator.ge),
     "lt": ("below", operator.lt), "le": ("of at most", operator.le),
@@ -89,7 +93,7 @@ def _checking(call: Any, name: str, doc: str | None) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return call(*args, **kwargs)  # raises Python's own error
+            given = {}  # the call raises Python's own error
         for argument, value in given.items():
             hint = hints().get(argument, Any)
             kind = signature.parameters[argument].kind
@@ -174,7 +178,9 @@ def _is_one(value: object, hint: Any, origin: Any) -> bool:
     if origin not in _SERIES:
         return isinstance(value, kind)
     needed = Collection if issubclass(kind, Collection) else Iterable
-    return isinstance(value, needed) and not isinstance(value, str | bytes | Mapping)
+    # The items of a pandas frame would be the names of its columns.
+    is_series = isinstance(value, needed) and not hasattr(value, "iloc")
+    return is_series and not isinstance(value, str | bytes | Mapping)
 
 
 def _inside(
@@ -203,10 +209,13 @@ def _words(hint: Any) -> str:
         return _words(inside[0])
     if origin in (Union, types.UnionType):
         kinds = [kind for kind in inside if kind is not types.NoneType]
-        return " or ".join(dict.fromkeys(map(_words, kinds)))
+        several = list(dict.fromkeys(map(_words, kinds)))
+        if len(several) > _LISTED:
+            several[_LISTED - 1 :] = [f"another of {len(several)} types"]
+        return " or ".join(several)
     if origin is Literal:
         return f"one of {', '.join(map(str, inside))}"
-    if isinstance(origin, type) and origin not in _WORDS:
+    if origin in _SERIES:
         item = inside[0] if inside else None
         item = get_args(item)[0] if get_origin(item) is Annotated else item
         return f"a list of {_PLURAL[item]}" if item in _PLURAL else "a list"

@@ -100,6 +100,10 @@ def _wrong_type(
         values: The values of the frame.
         error: The error of the comparison.
     """
+    if not isinstance(values, Mapping):
+        found = type(values).__name__
+        error = TypeError(f"expected a mapping of signals, but got {found}")
+        numbers = ()
     for name in numbers:
         if not isinstance(values[name], int | float | None):
             error = TypeError(f"{name} is {values[name]!r:.40}, not a number")

@@ -359,6 +359,12 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
         if family and not os.path.exists(name_or_path):
             return load_family(family).scenario(task)
         path = Path(name_or_path)
+        if path.is_dir():
+            raise InvalidScenario(
+                "this is a folder, not a scenario",
+                source=name_or_path,
+                mend="give a YAML file, or a name that `forewarn scenarios` lists",
+            )
         if path.suffix != SUFFIX and not os.path.exists(path):
             known = [*shipped, *(f"{name}:" for name in shipped_families())]
             file = path.with_suffix(SUFFIX)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
+from forewarn.abstractions.errors import ForewarnError, InvalidModel, SignalFault, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import band_of
 from forewarn.monitors.guarding.calling import Calling, Held
@@ -193,8 +193,10 @@ class Guard:
         asked, proposal = proposal, None  # not used before its size is checked
         try:
             if wrong:
-                told = "review expects Frame(time_s, sequence, signals), but got %s"
-                _LOG.warning(told, wrong)
+                told = "review expects Frame(time_s, sequence, signals), but got "
+                told += wrong
+                _LOG.warning("%s", told)
+                raise SignalFault(told)
             proposal = cut_short(asked)
             if ended:
                 decision = self._fallback(frame, ended)

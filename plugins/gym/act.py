@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, naming
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Argument
@@ -104,6 +105,7 @@ class EnvActuator(Replacing):
             action and the cap.
     """
 
+    @checked
     def __init__(
         self,
         stop: Any,
@@ -115,6 +117,15 @@ class EnvActuator(Replacing):
             {"alert", "stop"} if slow is None else {"alert", "slow", "stop"}
         )
         self.can = frozenset(able)
+
+    def check(self, space: Space[Any]) -> None:
+        """Rejects a stop that is not in the action space of the environment.
+
+        The action that a function returns is not checked.
+        """
+        if not callable(self._stop):
+            with naming("stop"):
+                sample(space).element(plain(self._stop))
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame

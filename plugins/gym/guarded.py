@@ -18,6 +18,7 @@ from pydantic import Field
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.chains.model import refuse_other
 from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.plugins.contracts import Actuator, Scenic
 from forewarn.plugins.functions import takes
@@ -33,7 +34,7 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
     from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-    from forewarn.plugins.gym.act import ACT
+    from forewarn.plugins.gym.act import ACT, EnvActuator
 except ImportError as error:
     raise MissingDependency("a guarded Gymnasium environment", "gym") from error
 
@@ -82,6 +83,8 @@ class ReviewedAgent:
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",
                 mend="set the record to a folder",
             )
+        for model in guarding.models:
+            refuse_other(model, guarding.name, period_s=equipment.period_s)
         self._senses = Senses(equipment.signals)
         self._actuator, self._period_s = equipment.actuator, equipment.period_s
         source = Source(name or "environment", period_s=equipment.period_s)
@@ -188,6 +191,8 @@ class GuardedEnv(
             period_s=period_s,
         )
         gymnasium.Wrapper.__init__(self, env)
+        if isinstance(actuator, EnvActuator):
+            actuator.check(env.action_space)
         self._watched = ReviewedAgent(Equipment(guarding, signals, actuator, period_s))
         self.guard, self.loop = self._watched.guard, self._watched.loop
 

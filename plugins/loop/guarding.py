@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.arguments import checked
+from forewarn.abstractions.arguments import checked, expect
 from forewarn.abstractions.errors import (
     InvalidExpression,
     InvalidInput,
@@ -28,6 +28,7 @@ from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.guarding.watch import Watch, load_watch
+from forewarn.monitors.laws.lawbook import InvalidLaw
 from forewarn.plugins.actions import Actions, InvalidAction
 from forewarn.plugins.contracts import Foresight, Unattended, World
 from forewarn.plugins.loop.approval import Approver
@@ -92,6 +93,7 @@ class Guarding:
             policy = load_policy(own)
         if isinstance(rest.get("record"), str):
             rest["record"] = Path(rest["record"])
+        expect(rest.get("listeners", ()), Sequence[Any], "listeners", "use [LogAlerts]")
         for each in rest.get("listeners", ()):
             if not callable(each):
                 raise InvalidInput(
@@ -225,6 +227,11 @@ class Guarding:
                 provides=provides,
                 source=self.name,
             )
+        except InvalidLaw:
+            if not self.laws:
+                # The policy names the laws: report it if no rule is about the model.
+                policy.without_rule([law for m in self.models for law in m.laws])
+            raise
         except InvalidExpression as error:
             raise InvalidModel(
                 f"the model's vocabulary does not fit the laws: {error.problem}",

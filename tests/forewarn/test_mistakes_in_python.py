@@ -1,0 +1,142 @@
+"""Mistakes in calls of the Python interface: each message must say what helps."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forewarn
+from forewarn import (
+    AgentGuard,
+    Frame,
+    Guard,
+    Guarding,
+    InvalidInput,
+    Monitor,
+    Policy,
+    Step,
+    compile_law,
+    load_model,
+    load_watch,
+    parse_formula,
+)
+from tests.scenarios import learned
+
+LAW = parse_formula("always (a -> b)")
+CALLS = "always not tool == delete"
+
+
+def refused(call: Callable[[], Any]) -> str:
+    """The message of the error that a call raises."""
+    with pytest.raises(InvalidInput) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_values_that_are_needed_are_described() -> None:
+    wrong: Any = "rules.yaml"
+    told = refused(lambda: AgentGuard.by_laws([CALLS], judges=[wrong]))
+    assert "load the file with read_judge" in told
+    told = refused(lambda: AgentGuard.by_laws([CALLS], approver=wrong))
+    assert "a method ask(decision, proposal)" in told
+    law: Any = LAW
+    assert "compile it with compile_law" in refused(lambda: Monitor(law))
+    cls: Any = forewarn.Listener
+    told = refused(lambda: Guarding.load(learned.model("tiny-road"), listeners=cls))
+    assert "listeners: expected a list" in told
+
+
+def test_missing_arguments_are_reported_once() -> None:
+    load: Any = load_watch
+    with pytest.raises(TypeError, match="horizon_s") as caught:
+        load(load_model(learned.model("tiny-road")))
+    text = "".join(traceback.format_exception(caught.value))
+    assert "During handling" not in text
+
+
+def test_studies_name_what_is_wrong(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame: Any = pandas.DataFrame({"a": [1]})
+    told = refused(lambda: forewarn.learn(frame, scenario="tiny-road"))
+    assert "traces: expected a path or text" in told
+    told = refused(lambda: forewarn.learn("tiny-road", scenario=tmp_path))
+    assert "is a folder, not a scenario (give a YAML file" in told
+    learned_cart: Any = learned.model("tiny-road")
+    told = refused(
+        lambda: forewarn.measure("s3", model=learned_cart, runs=1, seed=5000)
+    )
+    assert "`accept`" not in told
+    assert "use a model learned with these settings" in told
+
+
+def test_only_one_run_has_risks(tmp_path: Path) -> None:
+    from tests.forewarn.test_mistakes import HEADER, frame, lines
+
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
+    model = learned.model("tiny-road")
+    told = refused(lambda: forewarn.risks(tmp_path, model=model))
+    assert "2 traces" in told
+    assert "give the file of one" in told
+
+
+def test_reviews_say_what_was_given() -> None:
+    guard = Guard(
+        load_watch(load_model(learned.model("tiny-road")), horizon_s=1.0), Policy()
+    )
+    wrong: Any = {"speed": 3}
+    reason = guard.review(wrong).reason
+    assert "review expects Frame(time_s, sequence, signals), but got dict" in reason
+    guard.reset()
+    action: Any = "go"
+    reason = guard.review(Frame(0.0, 0, {}), action).reason
+    assert "the proposal must be an Action, but is 'go'" in reason
+    frame: Any = Frame(0.0, 0, {"a": True})
+    with pytest.raises(forewarn.InvalidInput.__mro__[1], match="mapping of signals"):
+        Monitor(compile_law(LAW)).step(frame)
+
+
+def test_policies_name_their_unknown_laws() -> None:
+    policy = Policy(rules={"no_colision": (Step("stop", 0.5),)})
+    guarding = Guarding.load(learned.model("tiny-road"), policy)
+    told = refused(guarding.guard)
+    assert "the policy default has a rule for no_colision" in told
+    assert "stop_at_red" in told
+
+
+class TestEnvironments:
+    def env(self) -> Any:
+        return pytest.importorskip("gymnasium").make("CartPole-v1")
+
+    def guarded(self, stop: Any = 1, shown: Any = None, period_s: float = 0.1) -> Any:
+        from forewarn.plugins.gym import EnvActuator, GuardedEnv
+
+        guarding = Guarding.load(learned.model("tiny-road"))
+        actuator = EnvActuator(stop, shown or (lambda decision, frame: True))
+        return GuardedEnv(self.env(), guarding, lambda seen, info: {}, actuator,
+                          period_s)  # fmt: skip
+
+    def test_the_stop_must_be_an_action(self) -> None:
+        assert self.guarded()
+        told = refused(lambda: self.guarded(stop=9))
+        assert "stop: 9 is not in the action space Discrete(2)" in told
+
+    def test_the_effect_must_be_a_function(self) -> None:
+        told = refused(lambda: self.guarded(shown="angle < 0.1"))
+        assert "shown: expected a function, found 'angle < 0.1'" in told
+
+    def test_the_period_must_be_that_of_the_model(self) -> None:
+        told = refused(lambda: self.guarded(period_s=100))
+        assert "its states are 0.1 s apart, but the source's frames are 100 s" in told
+
+    def test_swapped_arguments(self) -> None:
+        from forewarn.plugins.gym import GuardedEnv
+
+        make: Any = GuardedEnv
+        guarding = Guarding.load(learned.model("tiny-road"))
+        told = refused(lambda: make(guarding, self.env(), None, None, 0.1))
+        assert "env: expected an Env, found a Guarding" in told

@@ -182,6 +182,8 @@ def mend_of(error: BaseException, path: Path) -> str:
         return close or f"the file is not in the folder {path.parent.absolute()}"
     if isinstance(error, IsADirectoryError):
         return "give a file in this folder"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "this is a file, but a folder is needed"
     if isinstance(error, PermissionError):
         return "choose another path, or get permission to access this one"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):

@@ -29,6 +29,7 @@ from forewarn.cli.printing import (
 if TYPE_CHECKING:
     from forewarn.monitors.rules.agentspec import Imported
     from forewarn.monitors.rules.evolving.proposal import Proposal
+    from forewarn.monitors.rules.labelled import LabelledTrace
     from forewarn.monitors.rules.predicates import Domain, Library
     from forewarn.monitors.rules.rule import RuleSet
     from forewarn.monitors.rules.scoring import Score
@@ -177,6 +178,23 @@ def _say_step(step: VersionChange, path: Path) -> None:
 _SHOWN = 10
 
 
+def _of_domain(path: Path, domain: str) -> list[LabelledTrace]:
+    """Reads the labelled traces of a domain, of which there must be one."""
+    from forewarn.abstractions.errors import InvalidTrace
+    from forewarn.monitors.rules.labelled import read_labelled
+
+    traces = list(read_labelled(path))
+    found = [each for each in traces if each.domain == domain]
+    if not found:
+        others = ", ".join(dict.fromkeys(each.domain for each in traces))
+        raise InvalidTrace(
+            f"no trace belongs to the domain {domain}",
+            source=str(path),
+            mend=f"the traces belong to {others}" if others else "",
+        )
+    return found
+
+
 @command(of=rules)
 def evolve(
     *,
@@ -214,12 +232,10 @@ def evolve(
             changed verdicts, and the traces that are still misclassified.
         seed: Random seed.
     """
-    from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.rules.evolving.proposal import (
         propose,
         write_report,
     )
-    from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import save_rules
 
     began = time.perf_counter()
@@ -227,9 +243,7 @@ def evolve(
     if vocabulary == "primitive" and rules_file is None:
         start = start.with_rules(())
     of = _domain_of(domain, start.domain)
-    labelled = [each for each in read_labelled(traces) if each.domain == of]
-    if not labelled:
-        raise InvalidTrace(f"no trace belongs to the domain {of}", source=str(traces))
+    labelled = _of_domain(traces, of)
     library = known.of(start, of).spoken(vocabulary)
     found = propose(start, labelled, library, seed, holdout)
     if out is not None:
@@ -471,13 +485,12 @@ def score(
         traces: Labelled traces (JSON Lines).
         domain: Domain: household, driving or code (default: that of the rules).
     """
-    from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import load_rules
     from forewarn.monitors.rules.scoring import score as scored
 
     read = load_rules(rules_file)
     of = _domain_of(domain, read.domain)
-    labelled = [each for each in read_labelled(traces) if each.domain == of]
+    labelled = _of_domain(traces, of)
     found = scored(read, labelled, known.of(read, of))
     say_unknown(found.unknown)
     say(found.as_dict(), _scored(found))

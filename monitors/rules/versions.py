@@ -95,7 +95,7 @@ def roll_back(path: Path, version: int | None = None) -> VersionChange:
     if wanted not in kept:
         have = ", ".join(map(str, kept)) or "none"
         raise InvalidRules(
-            "there is no such version",
+            "there is no such version" if kept else "the rules have no earlier version",
             source=str(path),
             mend=f"stored versions: {have}",
         )

@@ -250,6 +250,11 @@ def compared(laws: Iterable[Law]) -> Kinds:
             if signal.startswith(_FROM):
                 kinds[signal] = "text"
             if signal not in kinds and not signal.startswith(_PREFIXES):
+                if name := _with_hyphen(law.formula, signal):
+                    raise InvalidInput(
+                        f"{name} is read as a subtraction",
+                        mend=f'write "{name}" in quotes',
+                    )
                 known = ["tool", "failed", "request", *_near(signal), *_OPERATORS]
                 raise _unknown(signal, known)
         for atom in _atoms(law.formula):
@@ -298,6 +303,15 @@ def _tools_in(formula: Expression) -> Iterator[str]:
                 sides = node.left, node.right
                 if any(isinstance(s, Name) and s.name == "tool" for s in sides):
                     yield from (s.value for s in sides if isinstance(s, Text))
+
+
+def _with_hyphen(formula: Expression, signal: str) -> str:
+    """Returns the name with a hyphen that begins with `signal`; empty if none does."""
+    for node in formula.walk():
+        match node:
+            case Arithmetic("-", Name(name=left), Name(name=right)) if left == signal:
+                return f"{left}-{right}"
+    return ""
 
 
 def _near(signal: str) -> list[str]:

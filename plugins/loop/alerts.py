@@ -81,6 +81,7 @@ class Webhook(Listener):
             http.client.HTTPSConnection if secure else http.client.HTTPConnection
         )
         self._host, self._port = host, port
+        self._address = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._waiting: queue.Queue[bytes | None] = queue.Queue(QUEUE_LENGTH)
         self.sent = self.dropped = 0
@@ -108,8 +109,11 @@ class Webhook(Listener):
         while (body := self._waiting.get()) is not None:
             if self._post(body):
                 self.sent += 1
-            else:
-                self.dropped += 1
+                continue
+            if not self.dropped:
+                told = "the webhook %s failed, so alerts are dropped"
+                logging.getLogger(LOGGER).warning(told, self._address)
+            self.dropped += 1
 
     def _post(self, body: bytes) -> bool:
         connection = self._connect(self._host, self._port, timeout=TIMEOUT_S)

@@ -292,8 +292,11 @@ def read_judge(
     content = read_yaml(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         if facts:
-            problem = "facts are for guard programs, but this file contains rules"
-            raise InvalidInput(problem, source=str(path))
+            raise InvalidInput(
+                "this file contains rules, not a guard program",
+                source=str(path),
+                mend="give rules with --rules; in Python, leave out the facts",
+            )
         return rule_judge(path, predicates)
     if predicates:
         raise InvalidInput(

@@ -400,9 +400,19 @@ class Learner:
             yield f"the chain was checked on only one run in {self._judged_by}"
         for name, times in self.training.gaps.items():
             yield f"{name} has {times} gaps; no step was counted over them"
-        for name, gap in self.training.late.items():
+        if late := self.training.late:
+            name, gap = max(late.items(), key=lambda each: each[1])
+            others = f" (and {len(late) - 1} more traces)" if len(late) > 1 else ""
             yield (
-                f"{name} has a frame every {gap:.2g} s on average, fewer than one "
-                "per step, so times in seconds are wrong: set a coarser clock "
+                f"{name}{others} has a frame every {gap:.2g} s on average, fewer than "
+                "one per step, so times in seconds are wrong: set a coarser clock "
                 f"with --period {gap:.2g} or the abstraction's period_s"
             )
+        if (by := self.abstraction) is not None and by.constraints:
+            seen = [name for name in self.training.numbers if set(name) <= {"0", "1"}]
+            odd = [name for name in seen if not by.is_valid(by.bits(name))]
+            if odd:
+                yield (
+                    f"{len(odd)} of {len(seen)} states contradict the constraints, "
+                    f"such as {odd[0]} ({self.told(odd[0])}): correct `constraints`"
+                )

@@ -227,3 +227,54 @@ def test_files_of_another_kind_are_recognised(desk: Path, line: str, mend: str) 
     }.items():
         (desk / name).write_text(text)
     assert mend in said(line)
+
+
+def test_traces_that_contradict_a_constraint_are_reported(desk: Path) -> None:
+    text = predicates("[collision, braking]") + "constraints: [not braking]\n"
+    (desk / "a.yaml").write_text(text)
+    header = {**HEADER, "provides": [*HEADER["provides"], "collision"]}
+    seen = [frame(n, collision=False, braking=n > 0) for n in range(3)]
+    (desk / "a.jsonl").write_text(lines(header, *seen))
+    line = "learn a.jsonl --abstraction a.yaml --law no_collision --out m.json"
+    assert "1 of 2 states contradict the constraints, such as 01" in said(line, 0)
+
+
+def test_a_fault_of_many_traces_is_reported_once(desk: Path) -> None:
+    text = predicates("[braking]").replace("0.1", "0.001")
+    (desk / "a.yaml").write_text(text)
+    (desk / "runs").mkdir()
+    for n in range(9):
+        (desk / f"runs/{n}.jsonl").write_text(lines(HEADER, frame(0), frame(n + 1)))
+    told = said("learn runs --abstraction a.yaml --out m.json", 0)
+    assert told.count("a frame every") == 1
+    assert "and 8 more traces" in told
+
+
+def test_a_webhook_that_fails_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    from forewarn.monitors.guarding.decision import Decision
+    from forewarn.plugins.loop.alerts import Webhook
+
+    hook = Webhook("http://127.0.0.1:9/alerts")
+    for sequence in (0, 1):
+        hook.alerted(Decision("alert", sequence, 0.0))
+    hook.close()
+    assert caplog.text.count("the webhook http://127.0.0.1:9 failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "mend"),
+    [
+        ("rules score --rules r.yaml --traces t.jsonl", "no trace belongs to the"),
+        ("rules rollback r.yaml", "the rules have no earlier version"),
+        ("run fork-in-microwave --guard-program r.yaml --user role=x", "with --rules"),
+        ("mcp guard --law 'always not tool == delete-file' -- true",
+         'write "delete-file" in quotes'),
+        ("mcp guard --law 'always not tool == x' --record drive.csv/x -- true",
+         "(this is a file, but a folder is needed)"),
+    ],
+)  # fmt: skip
+def test_mistakes_around_agents_are_mended(desk: Path, line: str, mend: str) -> None:
+    run = '{"id": "1", "domain": "%s", "label": "safe", "events": []}\n'
+    (desk / "t.jsonl").write_text(run % "code")
+    (desk / "r.yaml").write_text(RULES)
+    assert mend in said(line)

@@ -215,7 +215,8 @@ def propose(
     training = matrix.only(matrix.labelled & ~held)
     if not training.unsafe.any() or not training.safe.any():
         raise InvalidInput(
-            "the traces that are not held out are all safe or all unsafe"
+            "the traces that are not held out are all safe or all unsafe",
+            mend="add traces with the other label, or lower --holdout",
         )
     groups = and_groups(training, MOST_LITERALS, LEAST_WORTH)
     chosen, trials = cautious(training, data.start, groups, seed)

@@ -208,7 +208,7 @@ def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="predicates are for rules"):
         read_judge(program, [rules], enforced=False)
     assert isinstance(read_judge(rules), RuleJudge)
-    with pytest.raises(InvalidInput, match="facts are for guard programs"):
+    with pytest.raises(InvalidInput, match="not a guard program"):
         read_judge(rules, facts={"user": "a"})
 
 

@@ -184,7 +184,10 @@ def _explain(
 _QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
 """A number that may be followed by a unit."""
 
-_SCALARS = ("string_type", "bool_type", "int_type", "float_type", "literal_error")
+_SCALARS = (
+    "string_type", "bool_type", "int_type", "float_type", "literal_error",
+    "callable_type",
+)  # fmt: skip
 
 _KINDS = {
     "list_type": "a list",

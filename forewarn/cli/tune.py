@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli.command import (
     Chance,
     Count,
@@ -204,6 +205,13 @@ def tune(
         )
     wanted = None if scenario is None else load_scenario(scenario)
     models = tuning.tunable(model)
+    step_s = max(each.period_s or 0.0 for each in models)
+    if min(wished.horizons) < step_s:
+        raise InvalidInput(
+            f"{min(wished.horizons):g} s is shorter than a step of the model",
+            source="--horizons",
+            mend=f"use horizons of at least {step_s:g} s",
+        )
     if wanted is not None and wished.law:
         wanted = wanted.under(wished.law)
     if wanted is not None:

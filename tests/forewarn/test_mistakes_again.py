@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from forewarn.cli import main
 from tests.forewarn.test_mistakes import HEADER, RULES, frame, lines, predicates
+from tests.scenarios import learned
 
 LAWS = (
     ("slow = always speed < 5", "write slow := …"),
@@ -180,6 +181,22 @@ def test_wrong_log_scenarios_are_mended(
     assert before in FLEET
     fleet.write_text(FLEET.replace(before, after))
     assert mend in said("monitor fleet.yaml --law no_collision")
+
+
+def test_a_horizon_lasts_at_least_one_step() -> None:
+    model = learned.model("tiny-road")
+    line = f"tune tiny-road --model {model} --horizons 0.001 --out p.yaml"
+    assert "use horizons of at least 0.1 s" in said(line)
+
+
+def test_signals_of_an_environment_are_a_mapping(desk: Path) -> None:
+    pytest.importorskip("gymnasium")
+    world = "{name: gym, settings: {env: CartPole-v1, vocabulary: driving, "
+    world += "signals: [speed], stop: 1, shows: 'true', period_s: 0.1}}"
+    text = FLEET[: FLEET.index("world:")] + f"world: {world}\n"
+    (desk / "g.yaml").write_text(text + FLEET[FLEET.index("pilot:") :])
+    told = said("collect g.yaml --episodes 1 --out r")
+    assert "signals: expected a mapping, found a list" in told
 
 
 def test_facts_name_logs_by_file(fleet: Path, desk: Path) -> None:

@@ -104,7 +104,7 @@ def test_policies_name_their_unknown_laws() -> None:
     policy = Policy(rules={"no_colision": (Step("stop", 0.5),)})
     guarding = Guarding.load(learned.model("tiny-road"), policy)
     told = refused(guarding.guard)
-    assert "the policy default has a rule for no_colision" in told
+    assert "the policy default has rules only for no_colision" in told
     assert "stop_at_red" in told
 
 

@@ -22,8 +22,7 @@ from pydantic import Field
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.files import write_json
-from forewarn.abstractions.places import place
-from forewarn.abstractions.readers.stored import files_in, stored_runs
+from forewarn.abstractions.readers.stored import files_in, read_traces, stored_runs
 from forewarn.abstractions.trace import Trace
 from forewarn.abstractions.vocabularies.vocabulary import YAML
 from forewarn.monitors.chains.formats.own import models_as_dict
@@ -262,22 +261,6 @@ def _named_in(option: re.Match[str]) -> str:
     return f"`{_PARAMETER.get(option[1], option[1])}`" if option[1] else ""
 
 
-def _only_run(path: Path | str) -> Trace:
-    """Reads the trace in a file or folder that contains only one.
-
-    Raises:
-        InvalidInput: There are several traces.
-    """
-    runs = stored_runs(files_in(place(path)))
-    if len(runs) > 1:
-        raise InvalidInput(
-            f"expected one trace, but there are {len(runs)} traces",
-            source=str(path),
-            mend="give the file of one, or one of read_traces(path)",
-        )
-    return runs[0].trace()
-
-
 _OPTION = re.compile(r", or add --accept-model|--([a-z]+)")
 _PARAMETER = {
     "law": "laws", "episodes": "runs", "horizon": "horizon_s",
@@ -503,14 +486,15 @@ def risks(
     """Computes the risk of each law at each frame of a trace, as a guard would.
 
     Args:
-        trace: A trace, or the file or folder of a single trace.
+        trace: A trace, or its file; if a file or folder has several traces, the first
+            is used.
         model: The model.
         policy: The policy whose calibration is applied and whose thresholds are drawn.
         horizon_s: The prediction horizon of the risks in seconds; by default, the
             policy's.
         laws: Laws to watch, by name or formula; by default, the model's.
     """
-    read = trace if isinstance(trace, Trace) else _only_run(trace)
+    read = trace if isinstance(trace, Trace) else next(read_traces(trace))
     chosen = Policy() if policy is None else _policy(policy)
     if horizon_s is not None and horizon_s != chosen.horizon_s:
         chosen = replace(chosen, horizon_s=horizon_s, calibration={}, promises={})

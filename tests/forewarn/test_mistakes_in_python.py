@@ -73,17 +73,6 @@ def test_studies_name_what_is_wrong(tmp_path: Path) -> None:
     assert "use a model learned with these settings" in told
 
 
-def test_only_one_run_has_risks(tmp_path: Path) -> None:
-    from tests.forewarn.test_mistakes import HEADER, frame, lines
-
-    for name in "ab":
-        (tmp_path / f"{name}.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
-    model = learned.model("tiny-road")
-    told = refused(lambda: forewarn.risks(tmp_path, model=model))
-    assert "2 traces" in told
-    assert "give the file of one" in told
-
-
 def test_reviews_say_what_was_given() -> None:
     guard = Guard(
         load_watch(load_model(learned.model("tiny-road")), horizon_s=1.0), Policy()

@@ -47,8 +47,8 @@ ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
 
 MAX_WORK = 8_000_000_000
-"""The maximum product of transitions, monitor states and steps, which takes about half
-a minute to compute.
+"""The maximum product of transitions, monitor states and steps, which takes a minute
+or more to compute.
 """
 
 MAX_ROBUST_WORK = 800_000_000

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import ForewarnError, InvalidModel, SignalFault, said
+from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import band_of
 from forewarn.monitors.guarding.calling import Calling, Held
@@ -187,21 +187,21 @@ class Guard:
         ended, self._ended = self._ended, BROKEN_OFF  # unless this review completes
         readings: list[float] = []
         self._readings = readings
-        wrong = "" if type(frame) is Frame else type(frame).__name__
-        if wrong:
+        wrong = ""
+        if type(frame) is not Frame:
+            wrong = "review expects Frame(time_s, sequence, signals), but got "
+            wrong += type(frame).__name__
+            _LOG.warning("%s", wrong)
             frame = _NO_FRAME
         asked, proposal = proposal, None  # not used before its size is checked
         try:
-            if wrong:
-                told = "review expects Frame(time_s, sequence, signals), but got "
-                told += wrong
-                _LOG.warning("%s", told)
-                raise SignalFault(told)
             proposal = cut_short(asked)
             if ended:
                 decision = self._fallback(frame, ended)
             else:
                 decision = self._judge(frame, proposal, foreseen)
+                if wrong:
+                    decision = replace(decision, reason=CANNOT_JUDGE + wrong)
         except ForewarnError as error:
             why = CANNOT_JUDGE + said(error)
             decision = self._fallback(frame, why, self.watch.violated)

@@ -70,7 +70,7 @@ def test_written_chain_equals_the_golden_file(kind: str) -> None:
     ("content", "said"),
     [
         (b"hello there", "not a chain or model in a known format (use Forewarn's own"),
-        (b"", "not a chain or model in a known format"),
+        (b"", "the file is empty"),
         (b"\xff\xfe\x00", "not a chain or model in a known format"),
         (b'{"format": "forewarn.trace/1"}', "forewarn.model/1"),
         (b'{"some": 1}', "not a chain or model in a known format"),

@@ -105,7 +105,7 @@ def _wrong_type(
         error = TypeError(f"expected a mapping of signals, but got {found}")
         numbers = ()
     for name in numbers:
-        if not isinstance(values[name], int | float | None):
+        if not isinstance(values.get(name), int | float | None):
             error = TypeError(f"{name} is {values[name]!r:.40}, not a number")
     return SignalFault(f"a signal has the wrong type: {error}")
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import Band
 
@@ -156,9 +155,6 @@ def oversized(arguments: Mapping[str, Any]) -> bool:
 
 def cut_short(proposal: Action | None) -> Action | None:
     """The proposal, without its arguments if they are oversized."""
-    if proposal is not None and not isinstance(proposal, Action):
-        told = f"the proposal must be an Action, but is {proposal!r:.60}"
-        raise InvalidInput(told, mend="write Action(name, arguments)")
     if proposal is None or not oversized(proposal.arguments):
         return proposal
     return Action(proposal.name, {CUT: True})

@@ -178,8 +178,9 @@ class Guard:
         """Judges one frame and the action proposed on it. Raises no exception.
 
         Args:
-            frame: The present frame. Any other object is judged as an empty frame.
-            proposal: The proposed action.
+            frame: The present frame. Any other object counts as a lost frame.
+            proposal: The proposed action. With any other object, the frame counts as
+                lost.
             foreseen: The predicted next frame, for a policy that judges actions before
                 they are carried out; without a predicted frame, a proposal does not
                 pass.
@@ -187,13 +188,16 @@ class Guard:
         ended, self._ended = self._ended, BROKEN_OFF  # unless this review completes
         readings: list[float] = []
         self._readings = readings
+        asked, proposal = proposal, None  # not used before its size is checked
         wrong = ""
         if type(frame) is not Frame:
-            wrong = "review expects Frame(time_s, sequence, signals), but got "
-            wrong += type(frame).__name__
+            found = type(frame).__name__
+            wrong = f"review expects Frame(time_s, sequence, signals), but got {found}"
+        elif asked is not None and not isinstance(asked, Action):
+            wrong = f"the proposal must be an Action, but is {type(asked).__name__}"
+        if wrong:
             _LOG.warning("%s", wrong)
-            frame = _NO_FRAME
-        asked, proposal = proposal, None  # not used before its size is checked
+            frame, asked = _NO_FRAME, None
         try:
             proposal = cut_short(asked)
             if ended:

@@ -72,6 +72,12 @@ def test_wrong_value_is_reported_by_every_encoder(
         encode(frame)
 
 
+def test_frame_with_a_missing_and_a_wrong_value_is_reported() -> None:
+    encode = compile_states([parse_expression(text) for text in ("x < 3", "y < 9")])
+    with pytest.raises(SignalFault):
+        encode({"x": "fast"})
+
+
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.data())
 def test_two_cuts_are_exact_at_their_bounds(
     x: float, y: float, data: st.DataObject

@@ -84,20 +84,21 @@ def test_what_a_late_frame_shows_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "lost",
+    ("lost", "proposal"),
     [
-        frame(1, "rolling", speed=math.nan),
-        frame(1, "rolling", snapshot_age=9.0),
-        replace(frame(1, "rolling"), sequence=0),
-        None,
+        (frame(1, "rolling", speed=math.nan), None),
+        (frame(1, "rolling", snapshot_age=9.0), None),
+        (replace(frame(1, "rolling"), sequence=0), None),
+        (None, None),
+        (frame(1, "rolling"), "not an action"),
     ],
 )
 def test_after_a_lost_frame_nothing_passes_until_the_laws_are_settled(
-    lost: Any,
+    lost: Any, proposal: Any
 ) -> None:
     guard = mild()
     assert drive(guard, "far")[0].kind == "proceed"
-    assert "cannot judge" in guard.review(lost).reason
+    assert "cannot judge" in guard.review(lost, proposal).reason
     # What was owed could be anything, until so much time has passed that nothing is.
     after = drive(guard, *["far"] * 6, start=2)
     assert kinds(after) == ["stop"] * 4 + ["proceed"] * 2

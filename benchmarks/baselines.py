@@ -1,9 +1,9 @@
-"""The table of docs/measuring.md that compares the shipped guards with all baselines.
+"""Figures of docs/measuring.md: the shipped guards compared with all baselines.
 
-For each scenario, it runs `forewarn measure SCENARIO --sweep --no-guarded --json` with
-all baselines. Each cell has the highest detection rate of a method at a false-alarm rate
-of at most 0.10, the median lead time, and the fraction of violations detected at least
-1 s ahead.
+For each scenario, this runs `forewarn measure SCENARIO --sweep --no-guarded` with all
+baselines. Each cell has the highest detection rate of a method at a false-alarm
+rate of at most 0.10, the median lead time, and the fraction of violations detected at
+least 1 s ahead.
 
     python benchmarks/baselines.py [SCENARIO ...]
 """

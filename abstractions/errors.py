@@ -55,6 +55,7 @@ def _is_harmless(character: str) -> bool:
 _LONGEST = 300
 _SHOWN = 6
 _LOOKED_AT = 1_000
+_FIRST_DIFFERS = 0.7
 
 
 def _line(text: str) -> str:
@@ -207,8 +208,13 @@ def near_miss(
         shown: The text to display for each known word; by default the word itself.
     """
     plain = {_plain(each): each for each in known}
-    close = difflib.get_close_matches(_plain(word), plain, n=1)
-    if not close:
+    word = _plain(word)
+    close = difflib.get_close_matches(word, plain, n=1)
+    # A typo seldom changes the first letter: halt is not meant to be alert.
+    if not close or (
+        close[0][:1] != word[:1]
+        and difflib.SequenceMatcher(None, close[0], word).ratio() < _FIRST_DIFFERS
+    ):
         return ""
     found = plain[close[0]]
     return f"did you mean {shown[found] if shown else found}?"

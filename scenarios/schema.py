@@ -100,6 +100,7 @@ class Scenario:
         judges: The rules that are evaluated in addition to the risk, as JSON.
         text: The text of the file.
         source: The path of the file.
+        pilot_source: The option that replaced the pilot or its settings, if any.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Scenario:
     judges: tuple[str, ...]
     text: str
     source: str
+    pilot_source: str = ""
 
     @cached_property
     def digest(self) -> str:
@@ -231,7 +233,10 @@ class Scenario:
         if pilot == self.pilot:
             return self
         changed = replace(
-            self, pilot=pilot, text=f"{self.text}# pilot: {pilot.model_dump_json()}\n"
+            self,
+            pilot=pilot,
+            pilot_source="--set" if pilot.name == self.pilot.name else "--pilot",
+            text=f"{self.text}# pilot: {pilot.model_dump_json()}\n",
         )
         changed.settings(pilot, 0)
         return changed

@@ -206,9 +206,19 @@ def find_task(tasks: Mapping[str, Task], name: str) -> Task:
     if name not in tasks:
         raise InvalidInput(
             f"there is no task {name!r:.60}",
-            mend=near_miss(name[:60], tasks) or f"there are {len(tasks)} tasks",
+            mend=near_miss(name[:60], tasks) or _listed(name, tasks),
         )
     return tasks[name]
+
+
+def _listed(name: str, tasks: Mapping[str, Task]) -> str:
+    """Returns a hint that names the tasks whose names contain the word, or else the
+    first tasks.
+    """
+    alike = [each for each in tasks if name.lower() in each]
+    return f"choose one of the {len(tasks)} tasks, such as " + ", ".join(
+        (alike or list(tasks))[:3]
+    )
 
 
 def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:

@@ -160,6 +160,7 @@ _SPELT = {
 }  # fmt: skip
 """Other spellings of units, for error messages."""
 
+_FEW_UNITS = 6
 _WORD = re.compile(r"[\w/²^%°]+")
 NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Conditional, LookBack)
 """The nodes that are numbers regardless of the vocabulary."""
@@ -314,9 +315,9 @@ class TermParser(Cursor, ABC):
         return self._name(token)
 
     def _unit(self, number: Token) -> str:
-        known = set(UNITS) - {""}
-        if self._vocabulary:
-            known |= {s.unit for s in self._vocabulary.signals.values() if s.unit}
+        signals = self._vocabulary.signals.values() if self._vocabulary else ()
+        own = {signal.unit for signal in signals if signal.unit}
+        known = {*UNITS, *own} - {""}
         pattern = "|".join(re.escape(u) for u in sorted(known, key=len, reverse=True))
         match = re.compile(rf"\s*({pattern})(?![\w/²^])").match(self._text, number.end)
         if match is None:
@@ -325,10 +326,16 @@ class TermParser(Cursor, ABC):
             if token.kind == "name" and not known_word:
                 word = _WORD.match(self._text, token.start)
                 written = word.group() if word else token.text
-                mend = near_miss(_SPELT.get(written.lower(), written), known)
-                mend = mend or (
-                    "use a unit such as km/h, m or s, or join conditions with and, or, "
-                    "->"
+                mend = near_miss(_SPELT.get(written.lower(), written), UNITS)
+                if not mend and 0 < len(own) <= _FEW_UNITS:
+                    mend = f"the vocabulary has the units {', '.join(sorted(own))}"
+                mend = (
+                    mend
+                    or near_miss(written, known)
+                    or (
+                        "use a unit such as km/h, m or s, or join conditions with and, "
+                        "or, ->"
+                    )
                 )
                 self._fail(f"{written!r} is not a unit", mend=mend)
             return ""

@@ -10,6 +10,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -153,7 +154,16 @@ class _Forewarn(click.Group):
             return _complain(str(error), error.exit_status)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "forewarn"
+            if isinstance(error, click.NoSuchOption):
+                # click also suggests options that share only the dashes.
+                names = {name.lstrip("-"): name for name in error.possibilities or ()}
+                mend = near_miss(error.option_name.lstrip("-"), names, names)
+                error = click.UsageError(
+                    f"{error.message} ({mend})" if mend else error.message
+                )
             said = _as_clause(error)
+            if said.startswith("got unexpected extra argument") and error.ctx:
+                said += f"; write {error.ctx.get_usage().partition(' ')[2]}"
             if not said.endswith(")") and "did you mean" not in said.lower():
                 said = f"{said.rstrip('.')} (see {where} --help)"
             return _complain(said, BAD_INPUT, f"{where}: ")
@@ -199,8 +209,11 @@ def _complain(message: str, status: int, head: str = "forewarn: ") -> int:
     return status
 
 
+_FILE = re.compile(r"Directory '(.*)' is a file")
+
+
 def _as_clause(error: click.ClickException) -> str:
-    message = error.format_message()
+    message = _FILE.sub(r"\1 is a file, but a folder is needed", error.format_message())
     return message[:1].lower() + message[1:]
 
 

@@ -369,6 +369,12 @@ def lint(
     from forewarn.monitors.rules.rule import load_rules
 
     read = load_rules(file)
+    domains = {read.domain, *(rule.domain for rule in read.rules if rule.domain)}
+    for path in known.predicates:
+        if not any(_is_of(path, domain) for domain in domains):
+            note(
+                f"{path} is not used, because no rule is for the domain {_named(path)}"
+            )
     findings = linted(read, known.of_all(read))
     payload = {
         "rules": len(read.rules),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from forewarn.abstractions.errors import naming
+from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.cli.command import (
     Chance,
     File,
@@ -83,7 +83,14 @@ def show(model: File, /, *, asked: Risked) -> None:
         laws_of,
     )
     from forewarn.scenarios.measuring.shown import branched
+    from forewarn.scenarios.schema import shipped_scenarios
 
+    if not model.exists() and str(model) in shipped_scenarios():
+        raise InvalidInput(
+            "this is a scenario, not a model",
+            source=str(model),
+            mend=f"use `forewarn scenarios {model}`, or give a model file",
+        )
     models = load_models(model)
     if asked.law and not asked.risk and len(models) == 1:
         raise click.UsageError("--law requires --risk")

@@ -88,6 +88,7 @@ def read_cases(
     names: set[str] = set()
     for number, content in _contents(path):
         where = f"{path}: line {number}"
+        _check_kind(content, kind, where)
         if kind == "access":
             case = _access(validated(_AccessLine, content, where), tables or {}, where)
         else:
@@ -96,6 +97,18 @@ def read_cases(
             raise InvalidInput(f"two cases have the name {case.name!r}", source=where)
         names.add(case.name)
         yield case
+
+
+def _check_kind(content: object, kind: CaseKind, where: str) -> None:
+    """Rejects cases of the other kind."""
+    keys = content.keys() if isinstance(content, dict) else set[str]()
+    other, own = ("rules", "user") if kind == "access" else ("access", "identity")
+    if own in keys and not {"identity", "user"} <= keys:
+        raise InvalidInput(
+            f"this is a case of the kind {other}, not {kind}",
+            source=where,
+            mend=f"use --kind {other}",
+        )
 
 
 def _contents(path: Path) -> Iterator[tuple[int, object]]:

@@ -112,7 +112,9 @@ class Runner:
             return self._run(seed, world, pilot, keep or Keep())
 
     def _settings(self, plugin: NamedPlugin, seed: int) -> tuple[dict[str, Any], str]:
-        return self.scenario.settings(plugin, seed), self.scenario.source
+        scenario = self.scenario
+        source = plugin is scenario.pilot and scenario.pilot_source or scenario.source
+        return scenario.settings(plugin, seed), source
 
     def _prepare(self, world: World) -> None:
         """Creates the parts that depend only on the source and are shared by all

@@ -50,6 +50,13 @@ def test_values_that_are_needed_are_described() -> None:
     assert "listeners: expected a list" in told
 
 
+def test_a_word_with_another_first_letter_is_not_suggested() -> None:
+    halt: Any = "halt"
+    told = refused(lambda: Step(halt, 0.3))
+    assert "slow, stop, cut" in told
+    assert "alert?" not in told
+
+
 def test_missing_arguments_are_reported_once() -> None:
     load: Any = load_watch
     with pytest.raises(TypeError, match="horizon_s") as caught:

@@ -1,0 +1,85 @@
+"""Mistakes whose messages once named the wrong place or lacked a fix: each message must
+say what helps.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forewarn import InvalidInput
+from forewarn.monitors.programs.cases import CaseKind, read_cases
+from tests.forewarn.test_mistakes import RULES
+from tests.forewarn.test_mistakes_again import said
+
+CALLS = "always not tool == delete"
+POLICY = """format: forewarn.policy/1
+when: before
+rules:
+- {law: careful, thresholds: {ask: 0.5}}
+"""
+VOCABULARY = """format: forewarn.vocabulary/1
+name: cart
+signals:
+  angle: {type: number, unit: radians, doc: lean}
+"""
+PREDICATES = """format: forewarn.predicates/1
+domain: driving
+predicates:
+  close: {doc: The car is close behind., when: lead_distance < 8 m}
+"""
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "p.yaml": POLICY,
+        "v.yaml": VOCABULARY,
+        "r.yaml": RULES,
+        "d.yaml": RULES.replace("household", "driving").replace(
+            "held_metal", "speed > 3"
+        ),
+        "mine.yaml": PREDICATES,
+        "a.csv": "time_s,angle\n0,0\n1,0.1\n",
+        "web.jsonl": '{"id": "1", "user": {}, "label": 0}\n',
+        "access.jsonl": '{"id": "1", "identity": "nurse", "label": 0}\n',
+        "model.json": "{}",
+    }.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "mend"),
+    [
+        ("run tiny-road --unguarded --set speed=3", "forewarn: --set: pilot: speed:"),
+        ("run tiny-road --unguarded --ego hero", "'--ego' (see forewarn run --help)"),
+        ("run tiny-road --unguardd", "did you mean --unguarded?"),
+        ("monitor a.csv b.csv --law 'always angle < 3'", "write forewarn monitor ["),
+        ("run household:fork --unguarded", "such as fork-microwave-safe"),
+        ("show tiny-road", "use `forewarn scenarios tiny-road`"),
+        ("monitor a.csv --vocabulary v.yaml --law 'always angle < 2 rad'",
+         "the vocabulary has the units radians"),
+        (f"mcp guard --law '{CALLS}' --policy p.yaml -- true",
+         "p.yaml: the policy default has rules only for careful"),
+        ("mcp guard --model model.json -- true",
+         "model.json is a file, but a folder is needed"),
+    ],
+)  # fmt: skip
+def test_messages_name_the_place_and_the_fix(line: str, mend: str) -> None:
+    assert mend in said(line)
+
+
+def test_predicates_that_are_not_used_are_noted() -> None:
+    told = said("rules lint r.yaml --predicates mine.yaml", 0)
+    assert "mine.yaml is not used, because no rule is for the domain driving" in told
+    assert "not used" not in said("rules lint d.yaml --predicates mine.yaml", 0)
+
+
+@pytest.mark.parametrize(("file", "kind"), [("web", "access"), ("access", "rules")])
+def test_cases_of_the_other_kind_are_recognised(file: str, kind: CaseKind) -> None:
+    with pytest.raises(InvalidInput, match="use --kind") as caught:
+        list(read_cases(Path(f"{file}.jsonl"), kind))
+    assert f"not {kind}" in str(caught.value)

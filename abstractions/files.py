@@ -339,6 +339,18 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """Error numbers: the disk is full, or a quota or the maximum file size is exceeded."""
 
 
+def make_folder(folder: Path) -> None:
+    """Creates a folder and its parents, unless it exists."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InvalidInput(
+            str(error.strerror).lower(),
+            source=str(error.filename),
+            mend=mend_of(error, folder),
+        ) from error
+
+
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     """Writes a binary file atomically; creates missing folders."""
@@ -349,7 +361,7 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     # An object in storage is uploaded from a temporary file.
     folder = None if isinstance(path, Address) else path.parent
     missing = [each for each in path.parents if not each.exists()] if folder else []
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
     except OSError as error:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from forewarn.abstractions.errors import InvalidInput, said
-from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.files import make_folder, parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import CUT, Action, Decision, cut_short
 from forewarn.monitors.guarding.listening import Listener
@@ -88,7 +88,7 @@ class RunRecord(Listener):
     def __init__(
         self, path: Path, header: Mapping[str, Any], machine: Mapping[str, str] = {}
     ) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         self.path = path
         # A single value, so that an interrupt sees either all or none of an update.
         self._whole = _Whole(ORIGIN, 0, 0)

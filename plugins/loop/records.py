@@ -15,7 +15,7 @@ from typing import Any
 
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.abstractions.files import atomic_bytes, read_bytes
+from forewarn.abstractions.files import atomic_bytes, make_folder, read_bytes
 from forewarn.abstractions.frame import Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
@@ -129,7 +129,7 @@ class Records:
         if is_folder(path):
             path /= _name()
         if not path.is_char_device():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             self.model.keep(path.parent)
         source, provides = self.source, list(self.source.provides)
         vocabulary = source.vocabulary and load_vocabulary(source.vocabulary).name

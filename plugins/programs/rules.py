@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.errors import InvalidInput, SignalFault, naming
 from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.values import ProgramFault
 from forewarn.monitors.rules.judging import PREDICATES, RuleJudge
@@ -56,7 +56,8 @@ def _asking(cell: Cell, name: str, parameters: int) -> Holds:
 def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
     """Returns the judge for a rule file and the predicate files that it uses."""
     named = [read_yaml(Path(each)) for each in predicates]
-    return judge_of(load_rules(Path(path)).as_dict() | {PREDICATES: named})
+    with naming(path):
+        return judge_of(load_rules(Path(path)).as_dict() | {PREDICATES: named})
 
 
 def judge_of(content: Mapping[str, Any]) -> RuleJudge:

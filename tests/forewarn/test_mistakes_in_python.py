@@ -24,6 +24,8 @@ from forewarn import (
     load_watch,
     parse_formula,
 )
+from forewarn.abstractions.files import make_folder
+from forewarn.monitors.guarding.record import RunRecord
 from tests.scenarios import learned
 
 LAW = parse_formula("always (a -> b)")
@@ -55,6 +57,14 @@ def test_a_word_with_another_first_letter_is_not_suggested() -> None:
     told = refused(lambda: Step(halt, 0.3))
     assert "slow, stop, cut" in told
     assert "alert?" not in told
+
+
+def test_files_cannot_be_written_into_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("")
+    told = refused(lambda: make_folder(tmp_path / "a.csv"))
+    assert "a.csv: file exists (this is a file, but a folder is needed)" in told
+    with pytest.raises(InvalidInput, match="a folder is needed"):
+        RunRecord(tmp_path / "a.csv/b.run.jsonl", {})
 
 
 def test_missing_arguments_are_reported_once() -> None:

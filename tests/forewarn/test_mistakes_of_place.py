@@ -40,6 +40,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "d.yaml": RULES.replace("household", "driving").replace(
             "held_metal", "speed > 3"
         ),
+        "o.yaml": RULES.replace("household", "driving"),
         "mine.yaml": PREDICATES,
         "a.csv": "time_s,angle\n0,0\n1,0.1\n",
         "web.jsonl": '{"id": "1", "user": {}, "label": 0}\n',
@@ -64,6 +65,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
          "the vocabulary has the units radians"),
         (f"mcp guard --law '{CALLS}' --policy p.yaml -- true",
          "p.yaml: the policy default has rules only for careful"),
+        ("run fork-in-microwave --no-model --rules o.yaml --episodes 1 --out o",
+         "forewarn: o.yaml: rule no-metal, column 1: unknown signal 'held_metal'"),
         ("mcp guard --model model.json -- true",
          "model.json is a file, but a folder is needed"),
     ],

@@ -189,6 +189,8 @@ def _only_tables(path: Path) -> None:
 
 FOREIGN = {".parquet": "Parquet", ".mcap": "MCAP", ".db3": "bag"}
 
+_MCAP = b"\x89MCAP"
+
 Row = list[str]
 
 
@@ -207,10 +209,21 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
         wanted: The requested fields; of a Parquet table, all columns are read.
     """
     with _of_others(path):
+        if path.suffix == ".mcap" and not _begins(path, _MCAP):
+            raise InvalidTrace(
+                "this is not a valid MCAP file",
+                source=str(path),
+                mend="a table of text must be named .csv",
+            )
         if path.suffix == ".parquet":
             yield from _table(path)
         else:
             yield from _told(path, [name for name in wanted if name.startswith("/")])
+
+
+def _begins(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def told_messages(path: Path, topics: set[str]) -> Iterator[Telling]:

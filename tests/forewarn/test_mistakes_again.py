@@ -183,6 +183,13 @@ def test_wrong_log_scenarios_are_mended(
     assert mend in said("monitor fleet.yaml --law no_collision")
 
 
+def test_tables_named_mcap_are_recognised(fleet: Path, desk: Path) -> None:
+    (desk / "logs/a.csv").rename(desk / "logs/a.mcap")
+    fleet.write_text(FLEET.replace("*.csv", "*.mcap"))
+    told = said("monitor fleet.yaml --law no_collision")
+    assert "a.mcap: this is not a valid MCAP file (a table of text must" in told
+
+
 def test_a_horizon_lasts_at_least_one_step() -> None:
     model = learned.model("tiny-road")
     line = f"tune tiny-road --model {model} --horizons 0.001 --out p.yaml"

@@ -159,7 +159,7 @@ class _Forewarn(click.Group):
                 names = {name.lstrip("-"): name for name in error.possibilities or ()}
                 mend = near_miss(error.option_name.lstrip("-"), names, names)
                 error = click.UsageError(
-                    f"{error.message} ({mend})" if mend else error.message
+                    f"{error.message} {mend.capitalize()}".rstrip()
                 )
             said = _as_clause(error)
             if said.startswith("got unexpected extra argument") and error.ctx:

@@ -57,7 +57,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("run tiny-road --unguarded --set speed=3", "forewarn: --set: pilot: speed:"),
         ("run tiny-road --unguarded --ego hero", "'--ego' (see forewarn run --help)"),
-        ("run tiny-road --unguardd", "did you mean --unguarded?"),
+        ("run tiny-road --unguardd", "Did you mean --unguarded?"),
         ("monitor a.csv b.csv --law 'always angle < 3'", "write forewarn monitor ["),
         ("run household:fork --unguarded", "such as fork-microwave-safe"),
         ("show tiny-road", "use `forewarn scenarios tiny-road`"),

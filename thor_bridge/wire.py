@@ -34,7 +34,7 @@ def household_command(
     failures: str = "off",
     frames: bool = True,
 ) -> str:
-    """Returns the command line that starts the embedded household as a player.
+    """Returns the command line that starts the embedded household in place of Unity.
 
     The player sends frames even to a headless controller, unless `frames` is false.
     """

@@ -84,8 +84,8 @@ def train(
         seed: Seed of the first run.
         rerun: Train on the same runs as the shipped models.
         ordinary: Keep the models and thresholds in --out. Repeat only the tuning runs,
-            and write their outcomes to the policies, for drift detection. More runs,
-            with --episodes, detect smaller changes.
+            and write their outcomes to the policies, for drift detection. To
+            detect smaller changes, increase the number of runs with --episodes.
         runs: Keep the runs in this folder, with a subfolder for each scenario, so that
             the command can resume or be repeated.
         law: Law to train for instead of the scenarios' laws: a name or a formula; may

@@ -223,8 +223,8 @@ def monitor(
 
     Args:
         law: Law of the law book, or a formula; may be repeated.
-        period: Sampling period of the monitor in seconds, and time between the rows of
-            a CSV file without a time_s column (default: that of the trace).
+        period: Sampling period of the monitor in seconds (default: the period of the
+            trace). Also the time between rows of a CSV file without a time_s column.
         every: Also print the verdict after each frame.
         vocabulary: Vocabulary of the trace, if the trace does not specify one.
         map_: Read the column of a CSV file as the signal; may be repeated.

@@ -87,8 +87,8 @@ def _at_end(
     """For each monitor state, whether it leads to a violation at END, and whether it
     can occur there.
 
-    At END, the monitor reads the last state repeatedly. If several last states could
-    have led to a monitor state, the worst one counts.
+    At END, the monitor reads the last state repeatedly. If a monitor
+    state can follow several last states, the worst of these states counts.
     """
     step = automaton.step
     sources = chain.sources()[chain.indices == end]

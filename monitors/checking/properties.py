@@ -118,7 +118,7 @@ class Property:
         if len(self.tokens) > MAX_FOREIGN:
             raise TooLarge(
                 f"a property for Storm is limited to {MAX_FOREIGN} words and symbols",
-                mend="name its parts with --define",
+                mend="to shorten it, define parts of it with --define",
             )
         texts = (f'"n{i}"' if t.mask is not None else t.text
                  for i, t in enumerate(self.tokens))  # fmt: skip

@@ -76,7 +76,8 @@ class Automaton:
         relieved: For each state, the same state without its pending obligations.
         complete: A table like `step` that tracks only the obligations that are already
             pending. In row 0 none is pending; in row 1 the obligation was not met.
-        owed: The row of `complete` in which each state begins.
+        owed: For each state, the row of `complete` from which to track its pending
+            obligations.
         period_s: The period of the clock for times in seconds.
     """
 

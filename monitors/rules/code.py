@@ -268,7 +268,7 @@ FAULTS: Table = {
 
 
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
-    """Combines all code that an action would run into one program.
+    """Combines into one program all code that an action would run.
 
     Shell commands become calls. Text that is not Python is treated as a shell command,
     unless it is SQL.

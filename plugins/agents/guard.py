@@ -184,7 +184,7 @@ def _laws_over_calls(guarding: Guarding) -> list[Law]:
         raise InvalidInput(
             f"the laws of the model are not about calls: {error.problem}",
             source=guarding.name,
-            mend="give observe=…, which returns the state of the world",
+            mend="pass observe=…, which returns the state of the world",
         ) from error
     return laws
 

@@ -35,7 +35,7 @@ def baselines() -> Mapping[str, str]:
 
 
 class ModelBaseline:
-    """A baseline that asks a model about each case, with its prompt."""
+    """A baseline that sends its prompt and each case to a model."""
 
     def __init__(
         self,

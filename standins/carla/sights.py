@@ -68,8 +68,8 @@ class Level:
     horizontal position.
 
     Args:
-        ways: The coordinates of the rays at yaw 0; each ray has length 1 along the
-            camera's axis.
+        ways: The ray vectors at yaw 0, scaled so that their component along the
+            camera's axis is 1.
         far: The distance to the ground along each ray, as a multiple of the ray vector.
         first: The index of the first ray that hits the ground; all later rays are
             assumed to hit the ground.

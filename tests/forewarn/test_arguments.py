@@ -63,7 +63,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "laws over a car for laws over calls": (
         lambda road: AgentGuard.load(road),
-        r"the laws of the model are not about calls: .* \(give observe=",
+        r"the laws of the model are not about calls: .* \(pass observe=",
     ),
     "an intervention that does not exist": (
         lambda _: Policy(rules={"*": (forewarn.Step("halt", 0.5),)}),  # type: ignore[arg-type]

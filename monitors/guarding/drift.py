@@ -141,7 +141,7 @@ class Drift:
         questions = _ACTED if self.acts else _WATCHED
         for law in laws:
             for what, (share, reads) in questions.items():
-                by = _compared(policy, law, what)
+                by = _compared(policy, law, what, self.acts)
                 if by is None:
                     self.not_examined.append(f"{what} of {law}")
                     continue
@@ -197,9 +197,14 @@ class Drift:
         }
 
 
-def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] | None:
+def _compared(
+    policy: Policy, law: str, what: str, acts: bool
+) -> tuple[str, Rate | Ranks] | None:
     """The reference for a quantity as text, and the evidence against it; None if
     unknown.
+
+    If the guard intervenes and its policy is certified, the violations are compared
+    with the certified rate of violating runs.
     """
     ordinary, promise = policy.ordinary.get(law), policy.promises.get(law)
     if what in ("calibration", "highest risk"):
@@ -210,6 +215,9 @@ def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] |
     reference = None if promise is None else _reference(promise, what)
     if what == "violations" and ordinary is not None:
         reference = _better_known(reference, ordinary)
+    kept = policy.kept if acts else None
+    if what == "violations" and kept is not None and kept.violating < 1.0:
+        reference = Reference(kept.violating)
     return None if reference is None else (reference.words, Rate(reference))
 
 

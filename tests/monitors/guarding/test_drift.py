@@ -7,6 +7,7 @@ import pytest
 
 from forewarn.monitors.evaluation.evidence import Ordinary, Outcome
 from forewarn.monitors.evaluation.figures import Promise
+from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.drift import ENOUGH, Drift, Stated
@@ -129,6 +130,25 @@ def test_false_alarms_are_unknown_where_a_guard_intervenes() -> None:
     assert [each.what for each in drift.examined] == [
         "violations", "alarms", "violations without alarm",
     ]  # fmt: skip
+
+
+def test_guarded_runs_are_compared_with_the_certified_rate() -> None:
+    kept = Guarantee(
+        violating=0.02, slowed=0.1, confidence=0.95, runs=299, broke=1, prolonged=9,
+        seeds=(0, 298), scenario="s", pilot="p", drawn="", model="", policy="",
+    )  # fmt: skip
+    rng = np.random.default_rng(4)
+    # In training, without interventions, 10 % of the runs broke the law.
+    acting = replace(policy(runs(rng, 1000), "stop"), kept=kept)
+    worse = runs(rng, 300, violating=0.1)
+    found = after(worse, acting)
+    assert found.found_at is not None
+    assert "violations of no_collision" in found.note
+    assert "guaranteed: at most 0.02" in found.note
+    fine = [replace(run, violating=False) for run in worse]
+    assert "guaranteed" not in after(fine, acting).note
+    watching = replace(policy(runs(rng, 1000)), kept=kept)
+    assert all("0.02" not in each.reference for each in after([], watching).examined)
 
 
 def test_without_training_figures_drift_is_reported_as_not_examined() -> None:

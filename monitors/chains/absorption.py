@@ -7,7 +7,7 @@ state: with n states the relative error is at most about n rounding errors. The 
 state is eliminated first. Once most pairs of states are connected, the remaining system
 is solved as a dense matrix.
 
-Elimination would fill the matrix of a fast-mixing chain with many states, but on such
+Elimination would make the matrix of a large, fast-mixing chain dense, but on such
 chains iteration converges quickly. A second linear system bounds the error of an
 iterated solution. A chain that is neither small nor fast-mixing is rejected.
 """

@@ -270,7 +270,7 @@ class FleetTally:
 
     @property
     def unweighted(self) -> dict[str, int]:
-        """The number of stopped runs by law, for laws whose interventions were always
+        """The number of stopped runs for each law whose interventions were always
         enforced.
         """
         return {k: n for k, n in self.stopped_by.items() if k not in self.let_pass}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, naming
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Argument
@@ -123,9 +123,11 @@ class EnvActuator(Replacing):
 
         The action that a function returns is not checked.
         """
-        if not callable(self._stop):
-            with naming("stop"):
-                sample(space).element(plain(self._stop))
+        stop = self._stop
+        if not callable(stop) and (lack := sample(space).lack(plain(stop))):
+            # An action with several parts may be in the space only as it is.
+            if not space.contains(stop):
+                raise InvalidInput(f"stop: {stop!r:.60} is {lack}")
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame

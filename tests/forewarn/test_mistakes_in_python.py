@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forewarn
@@ -130,6 +131,17 @@ class TestEnvironments:
         assert self.guarded()
         told = refused(lambda: self.guarded(stop=9))
         assert "stop: 9 is not in the action space Discrete(2)" in told
+
+    def test_the_stop_may_have_several_parts(self) -> None:
+        spaces = pytest.importorskip("gymnasium").spaces
+        from forewarn.plugins.gym import EnvActuator
+
+        box = spaces.Box(-1, 1, (1,))
+        parts = spaces.Dict({"gear": spaces.Discrete(2), "throttle": box})
+        stop = {"gear": 0, "throttle": np.zeros(1, np.float32)}
+        EnvActuator(stop, lambda decision, frame: True).check(parts)
+        pair = spaces.Tuple((spaces.Discrete(2), box))
+        EnvActuator(tuple(stop.values()), lambda decision, frame: True).check(pair)
 
     def test_the_effect_must_be_a_function(self) -> None:
         told = refused(lambda: self.guarded(shown="angle < 0.1"))

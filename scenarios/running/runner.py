@@ -113,8 +113,8 @@ class Runner:
 
     def _settings(self, plugin: NamedPlugin, seed: int) -> tuple[dict[str, Any], str]:
         scenario = self.scenario
-        source = plugin is scenario.pilot and scenario.pilot_source or scenario.source
-        return scenario.settings(plugin, seed), source
+        replaced = scenario.pilot_source if plugin is scenario.pilot else ""
+        return scenario.settings(plugin, seed), replaced or scenario.source
 
     def _prepare(self, world: World) -> None:
         """Creates the parts that depend only on the source and are shared by all

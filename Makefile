@@ -126,7 +126,8 @@ trained: $(TEST)
 # Estimates the violation rates that drift detection uses from more runs.
 rates: $(TEST)
 	@for known in s2:12000 s6:12000 green-start:12000 highway-lanes:12000 \
-	  highway-speed:12000 s7:4000 merge:4000 chain-braking:4000; do \
+	  highway-speed:12000 s7:4000 merge:4000 chain-braking:4000 \
+	  fork-in-microwave:1000; do \
 	  set -- $$(echo "$$known" | tr : ' '); $(BIN)/forewarn train $$1 --ordinary \
 	  --episodes $$2 --runs $(RUNS) --jobs $(JOBS) --out $(TRAINED) $(ARGS); done
 

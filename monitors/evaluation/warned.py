@@ -56,8 +56,8 @@ class Broken:
 
 
 def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Flags:
-    """For each time, whether an obligation that was pending then, or arose within H
-    after it, was not met.
+    """Returns for each time whether an obligation that was pending at that time, or
+    arose within H after it, was not met.
 
     Only the first violation of a run counts; a second broken obligation is ignored.
     """
@@ -264,8 +264,8 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """A remark on violations that were detected more than the horizon before the
-    trigger; None if there are none.
+    """Returns a remark on alarms that came earlier before the trigger than the
+    horizon; None if there are none.
     """
     if not row.get("early"):
         return None

@@ -1,4 +1,4 @@
-"""Runs the stateful tests of loops and agents: briefly, and at length in soak tests."""
+"""Runs the stateful tests of loops and agents with few steps; soak tests use many."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class ActuatorContract:
         raise NotImplementedError
 
     def make_actuator(self, world: World) -> Actuator:
-        """Creates the actuator for the current episode of the world."""
+        """Creates the actuator for the current run of the world."""
         return world.actuator()
 
     def make_pilot(self) -> Pilot:
@@ -85,7 +85,7 @@ class ActuatorContract:
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
-    def test_it_can_stop(self) -> None:
+    def test_the_actuator_can_stop(self) -> None:
         with closing(self.make_world()) as world:
             can = self._can(world)
         assert "stop" in can, CAN_STOP
@@ -93,14 +93,14 @@ class ActuatorContract:
             "An actuator lists only kinds of decision in `can`."
         )
 
-    def test_it_can_what_the_world_can(self) -> None:
+    def test_the_actuator_has_the_capabilities_of_the_world(self) -> None:
         with closing(self.make_world()) as world:
             can = self._can(world)
             capped = any(CAP in spec.arguments for spec in world.actions)
             assert not capped or "slow" in can, SLOWS
             assert "cut" not in world.actions or "cut" in can, CUTS
 
-    def test_it_lets_pass_what_may_pass(self) -> None:
+    def test_a_permitted_action_passes_unchanged(self) -> None:
         passing: tuple[Kind, ...] = ("proceed", "alert")
         with closing(self.make_world()) as world:
             pilot, actuator, frame = self._under_way(world)
@@ -111,7 +111,7 @@ class ActuatorContract:
                 assert passed == proposal, LET_THROUGH
                 assert actuator.carry_out(decision, None, frame) is None, LET_THROUGH
 
-    def test_the_world_takes_all_that_it_sends(self) -> None:
+    def test_the_world_accepts_every_action_sent(self) -> None:
         with closing(self.make_world()) as world:
             for kind in self._can(world):
                 for proposed in (True, False):
@@ -120,14 +120,14 @@ class ActuatorContract:
                     decision = self.decision(kind, frame)
                     world.step(actuator.carry_out(decision, proposal, frame))
 
-    def test_the_fallback_needs_nothing(self) -> None:
+    def test_the_fallback_works_without_a_frame(self) -> None:
         with closing(self.make_world()) as world:
             _, actuator, frame = self._under_way(world)
             world.step(actuator.fallback(frame))
             if world.ended() is None:
                 world.step(actuator.fallback())
 
-    def test_what_was_done_shows(self) -> None:
+    def test_an_obeyed_intervention_is_recognized(self) -> None:
         harder: tuple[Kind, ...] = ("reflect", "skip", "slow", "stop", "cut")
         with closing(self.make_world()) as world:
             can = self._can(world)
@@ -136,7 +136,7 @@ class ActuatorContract:
                     shown = self._shown(world, kind, obeys=True)
                     assert True in shown, f"{TELLS} ({kind})"
 
-    def test_what_was_not_done_shows_too(self) -> None:
+    def test_a_disobeyed_intervention_is_recognized(self) -> None:
         with closing(self.make_world()) as world:
             assert not all(self._shown(world, "stop", obeys=False)), NOTICES
 
@@ -155,7 +155,7 @@ class ActuatorContract:
             decision = self.decision(kind, frame)
         return shown
 
-    def test_it_does_not_take_silence_for_obedience(self) -> None:
+    def test_missing_signals_do_not_count_as_obedience(self) -> None:
         with closing(self.make_world()) as world:
             pilot, actuator, frame = self._under_way(world)
             decision = self.decision("stop", frame)
@@ -169,7 +169,7 @@ class PilotContract:
     """Tests for pilots; override `make_pilot` and `make_world`.
 
     Attributes:
-        steps: The number of steps in a test episode.
+        steps: The number of steps in a test run.
         deterministic: Whether the proposals depend only on the seed and the frames,
             which an agent with a remote model cannot guarantee.
     """
@@ -198,7 +198,7 @@ class PilotContract:
         world.close()
         return proposals
 
-    def test_it_proposes_actions(self) -> None:
+    def test_the_pilot_proposes_actions(self) -> None:
         for action in self._proposals(self.make_pilot(), 1):
             assert isinstance(action, Action), "A pilot proposes actions."
             assert action.name, "An action has a name."
@@ -210,17 +210,17 @@ class PilotContract:
         if not self.deterministic:
             return
         pilot = self.make_pilot()
-        self._proposals(pilot, 2)  # earlier episodes must have no effect
+        self._proposals(pilot, 2)  # earlier runs must have no effect
         assert self._proposals(pilot, 3) == self._proposals(self.make_pilot(), 3), (
             SAME_SEED
         )
 
-    def test_global_randomness_is_left_alone(self) -> None:
+    def test_global_random_state_is_unchanged(self) -> None:
         before = random.getstate()
         self._proposals(self.make_pilot(), 4)
         assert random.getstate() == before, NO_GLOBAL_LUCK
 
-    def test_it_can_be_asked_to_think_again(self) -> None:
+    def test_the_pilot_can_be_asked_to_reconsider(self) -> None:
         words = "Think again: the rule is at risk."
         assert self._proposals(self.make_pilot(), 5, words), "A pilot proposes actions."
 
@@ -229,7 +229,7 @@ class BaselineContract:
     """Tests for baselines, which run in a world with a pilot.
 
     Attributes:
-        steps: The number of steps in a test episode.
+        steps: The number of steps in a test run.
     """
 
     steps = 60
@@ -260,22 +260,22 @@ class BaselineContract:
         world.close()
         return scores
 
-    def test_it_says_when_it_alarms(self) -> None:
+    def test_thresholds_are_finite_numbers(self) -> None:
         thresholds = list(self.make_baseline().thresholds)
         assert thresholds and all(map(math.isfinite, thresholds)), HAS_THRESHOLDS
 
-    def test_its_scores_are_numbers(self) -> None:
+    def test_scores_are_numbers(self) -> None:
         for seed in range(3):
             scores = self._scores(self.make_baseline(), seed)
             assert not any(map(math.isnan, scores)), NUMBERS
 
-    def test_an_episode_does_not_depend_on_the_one_before(self) -> None:
+    def test_a_run_does_not_depend_on_the_previous_run(self) -> None:
         baseline = self.make_baseline()
         self._scores(baseline, 1)
         again = self._scores(baseline, 2)
         assert again == self._scores(self.make_baseline(), 2), SAME_SEED
 
-    def test_global_randomness_is_left_alone(self) -> None:
+    def test_global_random_state_is_unchanged(self) -> None:
         before = random.getstate()
         self._scores(self.make_baseline(), 3)
         assert random.getstate() == before, NO_GLOBAL_LUCK

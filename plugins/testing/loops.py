@@ -34,7 +34,7 @@ class LoopContract:
     """Tests for a world and its actuator, which run in the guarded loop.
 
     Attributes:
-        steps: The number of steps in a test episode.
+        steps: The number of steps in a test run.
     """
 
     steps = 10
@@ -48,7 +48,7 @@ class LoopContract:
     def _turns(
         self, kind: Kind, world: World, record: Path | None = None
     ) -> Iterator[Turn]:
-        """Runs an episode with a guard that always makes the same decision."""
+        """Yields the turns of a run under a constant decision."""
         pilot, frame = self.make_pilot(), world.reset(1)
         pilot.reset(1)
         guarding = replace(always(kind, world.source, frame), record=record)
@@ -64,7 +64,7 @@ class LoopContract:
                 frame = world.step(turn.executed)
             loop.close("the test ended")
 
-    def test_what_it_can_is_done_as_decided(self) -> None:
+    def test_supported_decisions_are_carried_out(self) -> None:
         world = self.make_world()
         world.reset(1)
         can = world.actuator().can - {"proceed", "substitute", "ask"}
@@ -74,7 +74,7 @@ class LoopContract:
             assert not turn.outcome.because, f"{AS_DECIDED} ({turn.outcome.because})"
         world.close()
 
-    def test_what_is_done_is_in_the_record(self) -> None:
+    def test_interventions_are_recorded(self) -> None:
         world = self.make_world()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "contract.run.jsonl"
@@ -86,7 +86,7 @@ class LoopContract:
         assert "executed" in done[0], TOLD
         world.close()
 
-    def test_a_review_that_hangs_halts_it(self) -> None:
+    def test_a_hanging_review_halts_the_world(self) -> None:
         world = self.make_world()
         if not isinstance(world, Unattended):
             return

@@ -105,7 +105,7 @@ def _facts(plugin: Plugin, suite: type) -> dict[str, Any]:
         return facts
     facts["deterministic"] = example.deterministic
     if not issubclass(suite, ActuatorContract):
-        # In the other suites, `steps` is the number of steps in a test episode.
+        # In the other suites, `steps` is the number of steps in a test run.
         facts["steps"] = example.steps
     return facts
 

@@ -37,7 +37,7 @@ class WorldContract:
     """Tests for worlds; override `make_world`.
 
     Attributes:
-        steps: The number of steps in a test episode.
+        steps: The number of steps in a test run.
     """
 
     steps = 60
@@ -46,25 +46,25 @@ class WorldContract:
         raise NotImplementedError
 
     def actions(self) -> Iterator[Action | None]:
-        """Yields the actions of a test episode; None means no action."""
+        """Yields the actions of a test run; None means no action."""
         while True:
             yield None
 
-    def _episode(self, world: World, seed: int) -> Iterator[Frame]:
+    def _run(self, world: World, seed: int) -> Iterator[Frame]:
         yield world.reset(seed)
         for _, action in zip(range(self.steps), self.actions(), strict=False):
             if world.ended() is not None:
                 return
             yield world.step(action)
 
-    def test_it_takes_what_it_says(self) -> None:
+    def test_every_declared_action_is_accepted(self) -> None:
         luck, world = random.Random(10), self.make_world()
         for spec in world.actions:
             world.reset(10)
             world.step(spec.some(luck))
         world.close()
 
-    def test_it_refuses_what_it_does_not_take(self) -> None:
+    def test_undeclared_actions_are_rejected(self) -> None:
         world = self.make_world()
         world.reset(11)
         for action in _wrong(world.actions):
@@ -73,7 +73,7 @@ class WorldContract:
             world.step(None)
         world.close()
 
-    def test_it_can_be_halted_if_it_goes_on_by_itself(self) -> None:
+    def test_a_live_world_can_be_halted(self) -> None:
         world = self.make_world()
         world.reset(12)
         if isinstance(world, Unattended):
@@ -85,7 +85,7 @@ class WorldContract:
             assert world.source.embedded, HALTS
         world.close()
 
-    def test_says_what_it_is(self) -> None:
+    def test_the_source_describes_the_world(self) -> None:
         world = self.make_world()
         source = world.source
         vocabulary = load_vocabulary(source.vocabulary)
@@ -96,10 +96,10 @@ class WorldContract:
         assert unknown == [], "What a source provides is in its vocabulary."
         world.close()
 
-    def test_frames_carry_what_was_promised(self) -> None:
+    def test_frames_contain_all_declared_signals(self) -> None:
         world = self.make_world()
         vocabulary = load_vocabulary(world.source.vocabulary)
-        for frame in self._episode(world, 1):
+        for frame in self._run(world, 1):
             missing = [key for key in world.source.provides if key not in frame.values]
             assert missing == [], CARRIES
             for key, value in frame.values.items():
@@ -109,13 +109,13 @@ class WorldContract:
                     raise AssertionError(f"{CARRIES} ({fault})") from fault
         world.close()
 
-    def test_a_trace_of_it_is_read_wherever_it_lies(self) -> None:
+    def test_a_trace_can_be_read_from_any_folder(self) -> None:
         world = self.make_world()
         source = world.source
         header = TraceHeader(
             source.vocabulary, source.provides, source.period_s, source=source.name
         )
-        frames = [*islice(self._episode(world, 1), _TRACED)]
+        frames = [*islice(self._run(world, 1), _TRACED)]
         with TemporaryDirectory() as folder:
             path = Path(folder) / "run.jsonl"
             with trace_writer(path, header) as writer:
@@ -127,10 +127,10 @@ class WorldContract:
         assert all(same(one, other) for one, other in pairs), WRITTEN
         world.close()
 
-    def test_time_goes_on(self) -> None:
+    def test_time_increases(self) -> None:
         world = self.make_world()
         before: Frame | None = None
-        for frame in self._episode(world, 2):
+        for frame in self._run(world, 2):
             assert math.isfinite(frame.time_s), GOES_ON
             if before is not None:
                 assert frame.sequence > before.sequence, GOES_ON
@@ -141,30 +141,28 @@ class WorldContract:
             before = frame
         world.close()
 
-    def test_the_same_seed_gives_the_same_episode(self) -> None:
+    def test_the_same_seed_gives_the_same_run(self) -> None:
         world, other = self.make_world(), self.make_world()
         if world.source.embedded:
-            list(self._episode(world, 3))  # earlier episodes must have no effect
-            # Run one episode after the other, because a process may have only one
+            list(self._run(world, 3))  # earlier runs must have no effect
+            # Run one after the other, because a process may have only one
             # engine.
-            pairs = zip(
-                *(list(self._episode(w, 4)) for w in (world, other)), strict=True
-            )
+            pairs = zip(*(list(self._run(w, 4)) for w in (world, other)), strict=True)
             assert all(same(one, two) for one, two in pairs), SAME_SEED
         world.close()
         other.close()
 
-    def test_foreseeing_changes_nothing(self) -> None:
+    def test_foresight_does_not_change_the_world(self) -> None:
         world, other = self.make_world(), self.make_world()
         if isinstance(world, Foresight) and world.source.embedded:
             foreseeing = self._foreseeing(world, 6)
-            pairs = zip(foreseeing, self._episode(other, 6), strict=True)
+            pairs = zip(foreseeing, self._run(other, 6), strict=True)
             assert all(same(one, two) for one, two in pairs), FORESEES
         world.close()
         other.close()
 
     def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
-        """Runs an episode in which each action is predicted twice in advance."""
+        """Yields the frames of a run that predicts each action twice."""
         assert isinstance(world, Foresight)
         frame = world.reset(seed)
         yield frame
@@ -180,24 +178,24 @@ class WorldContract:
             frame = world.step(action)
             yield frame
 
-    def test_global_randomness_is_left_alone(self) -> None:
+    def test_global_random_state_is_unchanged(self) -> None:
         world = self.make_world()
         before = random.getstate()
-        list(self._episode(world, 5))
+        list(self._run(world, 5))
         assert random.getstate() == before, NO_GLOBAL_LUCK
         world.close()
 
-    def test_frames_given_out_do_not_change(self) -> None:
+    def test_returned_frames_do_not_change(self) -> None:
         world = self.make_world()
-        kept = [(frame, copy.deepcopy(frame)) for frame in self._episode(world, 6)]
+        kept = [(frame, copy.deepcopy(frame)) for frame in self._run(world, 6)]
         assert all(same(frame, was) for frame, was in kept), KEEPS_FRAMES
         world.close()
 
-    def test_what_can_be_drawn_is_drawn(self) -> None:
+    def test_the_scene_can_be_drawn(self) -> None:
         world, other = self.make_world(), self.make_world()
         if isinstance(world, Scenic) and isinstance(other, Scenic):
-            unseen = list(self._episode(world, 9))
-            for frame, before in zip(self._episode(other, 9), unseen, strict=True):
+            unseen = list(self._run(world, 9))
+            for frame, before in zip(self._run(other, 9), unseen, strict=True):
                 if before is unseen[0]:
                     assert all(
                         math.isfinite(number)
@@ -218,9 +216,9 @@ class WorldContract:
         world.close()
         other.close()
 
-    def test_an_episode_that_is_over_stays_over(self) -> None:
+    def test_a_finished_run_stays_finished(self) -> None:
         world = self.make_world()
-        for _ in self._episode(world, 7):
+        for _ in self._run(world, 7):
             pass
         why = world.ended()
         assert why is None or (isinstance(why, str) and why.strip()), ENDS
@@ -228,7 +226,7 @@ class WorldContract:
         world.close()
         world.close()
 
-    def test_it_steps_only_when_ready(self) -> None:
+    def test_steps_before_reset_are_rejected(self) -> None:
         world = self.make_world()
         assert _refuses(world), NOT_READY
         world.reset(8)
@@ -262,12 +260,12 @@ def _refuses(world: World, action: Action | None = None) -> bool:
     return False
 
 
-SAME_SEED = "The same seed gives the same episode."
+SAME_SEED = "The same seed gives the same run."
 CARRIES = "Every frame contains the signals that the source provides."
 WRITTEN = "A trace contains the same frames when it is read back."
 GOES_ON = "Sequence numbers and times increase."
 PERIOD = "The frames of an embedded world are one period apart."
-ENDS = "An episode that has ended stays ended, and `ended` says why."
+ENDS = "A run that has ended stays ended, and `ended` says why."
 NOT_READY = "A world that was not reset, or was closed, rejects steps."
 FORESEES = "Predicting an action twice has the same result, and changes nothing."
 KEEPS_FRAMES = "A frame does not change after it was returned."

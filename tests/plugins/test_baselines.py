@@ -115,9 +115,9 @@ def test_the_suite_notices_a_baseline_that_remembers() -> None:
         def make_baseline(self) -> Baseline:
             return Remembers()
 
-    Suite().test_its_scores_are_numbers()
+    Suite().test_scores_are_numbers()
     with pytest.raises(AssertionError, match="The same seed"):
-        Suite().test_an_episode_does_not_depend_on_the_one_before()
+        Suite().test_a_run_does_not_depend_on_the_previous_run()
 
 
 # -- what each of them sees coming -----------------------------------------------------

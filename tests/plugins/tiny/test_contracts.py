@@ -130,12 +130,12 @@ class _NeverRefusing(TinyWorld):
 @pytest.mark.parametrize(
     ("world", "test", "message"),
     [
-        (_Forgetful, "test_frames_carry_what_was_promised", promises.CARRIES),
-        (_Wild, "test_the_same_seed_gives_the_same_episode", promises.SAME_SEED),
-        (_Wild, "test_global_randomness_is_left_alone", promises.NO_GLOBAL_LUCK),
-        (_Standing, "test_time_goes_on", promises.GOES_ON),
-        (_Reusing, "test_frames_given_out_do_not_change", promises.KEEPS_FRAMES),
-        (_NeverRefusing, "test_it_steps_only_when_ready", promises.NOT_READY),
+        (_Forgetful, "test_frames_contain_all_declared_signals", promises.CARRIES),
+        (_Wild, "test_the_same_seed_gives_the_same_run", promises.SAME_SEED),
+        (_Wild, "test_global_random_state_is_unchanged", promises.NO_GLOBAL_LUCK),
+        (_Standing, "test_time_increases", promises.GOES_ON),
+        (_Reusing, "test_returned_frames_do_not_change", promises.KEEPS_FRAMES),
+        (_NeverRefusing, "test_steps_before_reset_are_rejected", promises.NOT_READY),
     ],
 )
 def test_a_world_that_breaks_its_promises_is_found(
@@ -169,10 +169,10 @@ class _Blocking(TinyActuator):
 @pytest.mark.parametrize(
     ("actuator", "test", "message"),
     [
-        (_Trusting, "test_what_was_not_done_shows_too", promises.NOTICES),
-        (_Trusting, "test_it_does_not_take_silence_for_obedience", promises.BLIND),
-        (_Idle, "test_what_was_done_shows", promises.TELLS),
-        (_Blocking, "test_it_lets_pass_what_may_pass", promises.LET_THROUGH),
+        (_Trusting, "test_a_disobeyed_intervention_is_recognized", promises.NOTICES),
+        (_Trusting, "test_missing_signals_do_not_count_as_obedience", promises.BLIND),
+        (_Idle, "test_an_obeyed_intervention_is_recognized", promises.TELLS),
+        (_Blocking, "test_a_permitted_action_passes_unchanged", promises.LET_THROUGH),
     ],
 )
 def test_an_actuator_that_breaks_its_promises_is_found(
@@ -193,7 +193,7 @@ class _Moody(TinyPilot):
     ("test", "message"),
     [
         ("test_the_same_seed_gives_the_same_proposals", promises.SAME_SEED),
-        ("test_global_randomness_is_left_alone", promises.NO_GLOBAL_LUCK),
+        ("test_global_random_state_is_unchanged", promises.NO_GLOBAL_LUCK),
     ],
 )
 def test_a_pilot_that_breaks_its_promises_is_found(test: str, message: str) -> None:
@@ -246,14 +246,19 @@ def test_an_actuator_that_knows_nothing_of_its_world_is_found(
 ) -> None:
     monkeypatch.setattr(TinyWorld, "actuator", lambda _: _Poorer())
     with pytest.raises(AssertionError, match=promises.SLOWS):
-        TestTinyActuator().test_it_can_what_the_world_can()
+        TestTinyActuator().test_the_actuator_has_the_capabilities_of_the_world()
 
 
 @pytest.mark.parametrize(
     ("method", "fault", "test", "message"),
     [
-        ("equip", _unwatched, "test_a_review_that_hangs_halts_it", promises.WATCHED),
-        ("note", _silent, "test_what_is_done_is_in_the_record", promises.TOLD),
+        (
+            "equip",
+            _unwatched,
+            "test_a_hanging_review_halts_the_world",
+            promises.WATCHED,
+        ),
+        ("note", _silent, "test_interventions_are_recorded", promises.TOLD),
     ],
 )
 def test_a_loop_that_lacks_a_part_is_found(
@@ -274,7 +279,7 @@ def test_a_loop_with_another_actuator_than_the_world_s_is_found(
 ) -> None:
     monkeypatch.setattr(GuardedLoop, "equip", _by_name)
     with pytest.raises(AssertionError, match="carried out as decided"):
-        _TinyLoop().test_what_it_can_is_done_as_decided()
+        _TinyLoop().test_supported_decisions_are_carried_out()
 
 
 class _Taking(TinyWorld):
@@ -291,7 +296,7 @@ def test_a_world_that_takes_what_it_does_not_know_is_found() -> None:
     suite = TestTinyWorld()
     suite.make_world = _Taking  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match=promises.REFUSES):
-        suite.test_it_refuses_what_it_does_not_take()
+        suite.test_undeclared_actions_are_rejected()
 
 
 def test_to_be_stopped_by_what_was_proposed_is_to_be_obeyed() -> None:

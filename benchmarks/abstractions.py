@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from run import aligned
+from run import aligned, show
 
 from forewarn.monitors.chains.model import load_models
 from forewarn.scenarios.shipped import FOLDER
@@ -47,5 +47,4 @@ if __name__ == "__main__":
     table = [("model", "law", *KINDS.values(), "taken")]
     for path in sorted(FOLDER.glob(f"*{SUFFIX}")):
         table += rows(path)
-    for line in aligned(table):
-        print(line)
+    show(aligned(table))

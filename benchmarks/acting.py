@@ -13,7 +13,6 @@ are not repeated.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run import markdown, stored
+from run import arguments, markdown, show, stored
 
 from forewarn.monitors.evaluation.figures import at_most, runs_for
 from forewarn.monitors.evaluation.guarantee import Guarantee
@@ -213,25 +212,14 @@ def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument(
-        "--policies", type=Path, help="also measure the policies in this folder"
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help=("write the guarantees into the shipped policies"),
-    )
-    parser.add_argument("--episodes", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, scenarios=SCENARIOS, out=Path, policies=None, keep=False,
+        episodes=400, seed=FIRST_SEED, jobs=1,
+    )  # fmt: skip
     seeds = range(options.seed, options.seed + options.episodes)
     folders = {"shipped": FOLDER}
     if options.policies:
-        folders["other"] = options.policies
+        folders["other"] = Path(options.policies)
 
     def measured(name: str) -> dict[str, Facts]:
         place = options.out / name
@@ -241,8 +229,7 @@ def main() -> None:
     found = dict(zip(options.scenarios, figures, strict=True))
     for name in options.scenarios if options.keep else ():
         keep(name, found[name]["shipped"])
-    for line in table(found):
-        print(line)
+    show(table(found))
 
 
 if __name__ == "__main__":

@@ -23,21 +23,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from driving import DRIVING
-from highway import ALLOWED, GUARD, ROADS
-from recordings import LEDGER, Way, boosting, fresh, shipped
-from run import markdown, stored
+from highway import ALLOWED, ROADS
+from recordings import EXACT, GUARD, LEDGER, Leads, Way, boosting, fresh, shipped
+from run import arguments, markdown, show, stored
 
-from forewarn.monitors.evaluation.foretold import Foretold, early, shared
+from forewarn.monitors.evaluation.foretold import Foretold, early
 from forewarn.scenarios.shipped import FOLDER
 
 FIRST_SEED = 9_420_000
 BOOSTING = "boosting with lags"
 LESS_DETECTED = 0.04
 SHARE_OF_SOONER = 0.8
-EXACT = 1e-9
-"""The tolerance of comparisons, because floating-point fractions are rounded."""
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -68,14 +65,8 @@ def _figures(found: Sequence[Foretold], horizon_s: float) -> dict[str, float]:
     """Returns the detection rate, the median lead time in seconds, and the fraction of
     violations detected at least 1 s ahead.
     """
-    early_s = early(found, horizon_s, ALLOWED)
-    share, _ = shared(early_s)
-    sooner = np.nan_to_num(early_s) >= 1.0 - EXACT
-    return {
-        "detected": share,
-        "median_s": float(np.nanmedian(early_s)) if share else 0.0,
-        "second_ahead": float(sooner.mean()) if sooner.size else 0.0,
-    }
+    share, _, median_s, sooner = Leads.of(early(found, horizon_s, ALLOWED))
+    return {"detected": share, "median_s": median_s, "second_ahead": sooner}
 
 
 def _kept(row: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -123,18 +114,12 @@ def _ledger(name: str, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("scenarios", nargs="*", default=[*DRIVING, *ROADS])
-    parser.add_argument("--runs", type=Path, required=True,
-                        help="folder for the runs without a guard")  # fmt: skip
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
-    parser.add_argument("--episodes", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, scenarios=[*DRIVING, *ROADS], runs=Path, out=Path, trained=FOLDER,
+        episodes=300, seed=FIRST_SEED,
+    )  # fmt: skip
     found = stored(options.out, options.scenarios, lambda name: measure(name, options))
-    for line in table(found):
-        print(line)
+    show(table(found))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from run import markdown
+from run import arguments, markdown, show
 
 from forewarn.monitors.evaluation.warned import best_allowed
 
@@ -71,5 +71,4 @@ def _cell(laws: Mapping[str, Any], law: str) -> str:
 
 
 if __name__ == "__main__":
-    for line in table(sys.argv[1:] or SCENARIOS):
-        print(line)
+    show(table(arguments(__doc__, scenarios=SCENARIOS).scenarios))

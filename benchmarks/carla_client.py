@@ -10,7 +10,6 @@ the stand-in through CARLA's client), and compares which runs violate each law.
 
 from __future__ import annotations
 
-import argparse
 import queue
 import statistics
 import sys
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from run import Row, each_call, installed, serving
+from run import Row, arguments, each_call, installed, serving
 
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
@@ -184,12 +183,8 @@ def guarded(ticks: int) -> tuple[float, float, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     driving = [n for n, p in shipped_scenarios().items() if p.parent.name == "driving"]
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", default=driving)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=700_000)
-    options = parser.parse_args()
+    options = arguments(__doc__, scenarios=driving, runs=100, seed=700_000)
     print(f"{options.runs} runs each, from seed {options.seed}\n")
     print(f"{'scenario':16}{'law':24}{'sumo':>7}{'carla':>7}{'equal':>7}")
     short = []

@@ -10,12 +10,11 @@ with this threshold break a law. Runs already in --out are not repeated.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from run import markdown
+from run import arguments, markdown, show
 
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
@@ -111,10 +110,7 @@ def rows(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
+    options = arguments(__doc__, out=Path, jobs=1)
     certifying = Certifying(SCENARIO, options.jobs, options.out)
     firsts = range(FIRST_SEED, FIRST_SEED + TIMES * APART, APART)
     repetitions = [certifying.certified(range(k, k + RUNS)) for k in firsts]
@@ -122,8 +118,7 @@ def main() -> None:
     head = (
         "stop from", f"violations in {FURTHER:,} further runs", "certified", "false",
     )  # fmt: skip
-    for line in markdown(head, rows(repetitions, violating)):
-        print(line)
+    show(markdown(head, rows(repetitions, violating)))
 
 
 if __name__ == "__main__":

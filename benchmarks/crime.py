@@ -7,19 +7,21 @@ maximum of its required deceleration. CriMe needs its own environment, because i
 version of protobuf conflicts with ours:
 
     python -m venv crime && crime/bin/pip install commonroad-crime
-    python benchmarks/crime.py SCENES --python crime/bin/python
+    python benchmarks/crime.py SCENES --python crime/bin/python [--egos 1] [--every 10]
+
+SCENES is a folder with CommonRoad files, of which `--egos` vehicles each are compared
+at every tenth step.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from run import aligned
+from run import aligned, arguments, show
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad.bridge import scene_trace
@@ -65,18 +67,7 @@ def equal(ours: float, theirs: float, step_s: float) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scenes", type=Path, help="a folder with CommonRoad files")
-    parser.add_argument(
-        "--python",
-        required=True,
-        help=("the Python interpreter of CriMe's environment"),
-    )
-    parser.add_argument(
-        "--egos", type=int, default=1, help=("number of vehicles per scene")
-    )
-    parser.add_argument("--every", type=int, default=10, help="steps")
-    options = parser.parse_args()
+    options = arguments(__doc__, "scenes", python=str, egos=1, every=10)
     drives: list[tuple[dict[str, Any], Any]] = []
     scenes = 0
     for path in sorted(options.scenes.glob("*.xml*")):
@@ -121,10 +112,8 @@ def main() -> None:
     table.append(("post_encroachment_time", "PET", *cells))
     failed = [a["error"] for a in answers if "error" in a]
     print(f"{scenes} scenes, {len(drives)} drives; CriMe fails on {len(failed)}")
-    for why in sorted(set(failed)):
-        print(f"  {why:.200}")
-    for line in aligned(table):
-        print(line)
+    show(f"  {why:.200}" for why in sorted(set(failed)))
+    show(aligned(table))
 
 
 if __name__ == "__main__":

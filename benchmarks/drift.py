@@ -13,13 +13,12 @@ Runs already in --out are not repeated; with scenarios, only the second part is 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from run import markdown
+from run import arguments, markdown, show
 
 from forewarn.monitors.evaluation.evidence import Rate, Reference
 from forewarn.monitors.guarding.drift import Drift, Outcomes
@@ -146,20 +145,14 @@ def _violating(run: Outcomes) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenarios", nargs="*")
-    parser.add_argument("--runs", type=int, default=600)
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--out", type=Path, default=Path("out/drift"))
-    asked = parser.parse_args()
-    if not asked.scenarios:
-        for line in rates():
-            print(line, flush=True)
+    out = Path("out/drift")
+    options = arguments(__doc__, scenarios=[], runs=600, seed=FIRST_SEED, out=out)
+    if not options.scenarios:
+        show(rates())
         return
-    seeds = range(asked.seed, asked.seed + asked.runs)
-    rows = (shipped(name, seeds, asked.out) for name in asked.scenarios)
-    for line in markdown(HEAD, rows):
-        print(line, flush=True)
+    seeds = range(options.seed, options.seed + options.runs)
+    rows = (shipped(name, seeds, options.out) for name in options.scenarios)
+    show(markdown(HEAD, rows))
 
 
 if __name__ == "__main__":

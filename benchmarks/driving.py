@@ -15,7 +15,6 @@ Scenarios already in --out are not measured again.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from run import Row, installed, markdown, stored
+from run import Row, arguments, installed, markdown, show, stored
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.trace import Kept
@@ -328,17 +327,10 @@ def _step(name: str, runs: int = 10) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scenarios", nargs="*", default=DRIVING)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
-    parser.add_argument("--episodes", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument(
-        "--guarded", type=int, default=100, help=("number of seeds to run again")
-    )
-    parser.add_argument("--blind-runs", type=int, default=200)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, scenarios=DRIVING, out=Path, trained=FOLDER, episodes=400,
+        seed=FIRST_SEED, guarded=100, blind_runs=200,
+    )  # fmt: skip
     seeds = range(options.seed, options.seed + options.episodes)
     found = stored(
         options.out,
@@ -347,8 +339,7 @@ def main() -> None:
             name, options.trained, seeds, options.guarded, options.blind_runs
         ),
     )
-    for line in table(found):
-        print(line)
+    show(table(found))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ Scenarios already in --out are not measured again.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from driving import drive
 from numpy.typing import NDArray
-from run import markdown, stored
+from run import arguments, markdown, show, stored
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
@@ -221,20 +220,16 @@ def _tuned(found: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--episodes", type=int, default=1000)
-    parser.add_argument("--fresh", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__, scenarios=SCENARIOS, out=Path, episodes=1000, fresh=1000,
+        seed=FIRST_SEED,
+    )  # fmt: skip
     found = stored(
         options.out,
         options.scenarios,
         lambda name: measure(name, options.episodes, options.fresh, options.seed),
     )
-    for line in lines(found):
-        print(line)
+    show(lines(found))
 
 
 if __name__ == "__main__":

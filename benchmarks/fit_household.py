@@ -14,9 +14,10 @@ comparisons.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from run import arguments
 
 from forewarn.scenarios.measuring.embodied import (
     TRAINING_RUNS,
@@ -43,10 +44,7 @@ REFUSAL = 0.05
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"write {HABITS.name}")
-    options = parser.parse_args()
+    options = arguments(__doc__, jobs=1, write=False)
     habits: dict[str, Any] = {"refusal": REFUSAL, "haste": 0.0}
 
     def runs(way: Method, **extra: float) -> list[TaskRun]:

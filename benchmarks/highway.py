@@ -19,9 +19,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from recordings import (
+    GUARD,
     GUARDED,
     LEARNED,
     Fresh,
+    Leads,
     Outcomes,
     Recordings,
     Way,
@@ -33,11 +35,11 @@ from recordings import (
     scored,
     shipped,
 )
-from run import markdown
+from run import markdown, show
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.evaluation.foretold import Foretold, early, shared
+from forewarn.monitors.evaluation.foretold import Foretold, early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
@@ -45,7 +47,6 @@ from forewarn.plugins.contracts import Source
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import shipped_with
 
-GUARD = "guard, as it ships"
 FIRST_SEED = 8_400_040
 ALLOWED = 0.10
 ROADS = [
@@ -85,15 +86,9 @@ def _frames(run: Kept) -> Iterator[Frame]:
 def leads(
     early_s: Sequence[float] | NDArray[np.float64], soon_s: float = 1.0
 ) -> tuple[str, ...]:
-    """Returns the detection rate, the mean and median lead time, and the fraction of
-    violations detected at least `soon_s` ahead.
-    """
-    times = np.asarray(early_s)
-    share, mean_s = shared(times)
-    middle_s = float(np.nanmedian(times)) if share else 0.0
-    sooner = np.nan_to_num(times) >= soon_s - 1e-9
-    second = float(sooner.mean()) if times.size else 0.0
-    return f"{share:.2f}", f"{mean_s:.1f} s", f"{middle_s:.1f} s", f"{second:.2f}"
+    """Returns the cells with the figures for the lead times of all violations."""
+    share, mean_s, middle_s, sooner = Leads.of(np.asarray(early_s), soon_s)
+    return f"{share:.2f}", f"{mean_s:.1f} s", f"{middle_s:.1f} s", f"{sooner:.2f}"
 
 
 def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, ...]:
@@ -150,14 +145,12 @@ def main() -> None:
         for number, law in enumerate(of.told.scenario.laws)
         for row in _compared(of, number, law.name)
     )
-    for line in markdown(HEAD, rows):
-        print(line, flush=True)
+    show(markdown(HEAD, rows))
     if options.guarded:
         acting = [(of, of.files.acting) for of in roads if of.files.acting.exists()]
         acted = (guarded(of, load_policy(f), options.guarded) for of, f in acting)
         print()
-        for line in markdown(GUARDED, acted):
-            print(line, flush=True)
+        show(markdown(GUARDED, acted))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ finding thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 
-Methods whose figures are already in `--out` are not measured again. The tables of the
-page come from the table that this command prints with `--only`:
+FOLDER has the archives of recordings. Methods whose figures are already in `--out` are
+not measured again. The tables of the page come from the table that this command prints
+with `--only`:
 
     python docs/tables.py recordings-hundred-car -- \
         python benchmarks/recordings.py FOLDER --only hundred_car
@@ -31,12 +32,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from driving import drive
 from numpy.typing import NDArray
-from run import aligned, stored
+from run import aligned, arguments, show, stored
 
 from forewarn.abstractions.expression.tree import Compare, Number
 from forewarn.abstractions.trace import Kept
@@ -62,6 +63,10 @@ from forewarn.scenarios.training.train import collected
 
 FOLDS = 5
 ALLOWED = (0.05, 0.10)
+EXACT = 1e-9
+"""The tolerance of comparisons, because floating-point fractions are rounded."""
+
+GUARD = "guard, as it ships"
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,30 +410,32 @@ def guarded(of: Fresh, policy: Policy, most: int) -> tuple[object, ...]:
 
 def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namespace:
     """Parses the options of benchmarks of shipped models on held-out runs."""
-    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
-    parser.add_argument("scenarios", nargs="*", default=names)
-    parser.add_argument("--runs", type=Path, required=True,
-                        help="folder for the runs without a guard")  # fmt: skip
-    parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
-    parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument(
-        "--guarded",
-        type=int,
-        default=100,
-        help=("number of runs to repeat with the guard"),
-    )
-    return parser.parse_args()
+    return arguments(
+        about, scenarios=names, runs=Path, trained=FOLDER, episodes=200, seed=seed,
+        guarded=100,
+    )  # fmt: skip
 
 
-def _said(early_s: NDArray[np.float64]) -> str:
-    """Returns the detection rate, the median lead time, and the fraction of violations
-    detected at least 1 s ahead.
+class Leads(NamedTuple):
+    """The detection rate, the mean and median lead time in seconds, and the fraction of
+    violations detected some time ahead.
     """
-    share, _ = shared(early_s)
-    middle_s = float(np.nanmedian(early_s)) if share else 0.0
-    second = float((np.nan_to_num(early_s) >= 1.0 - 1e-9).mean())
-    return f"{share:.2f}, {middle_s:.1f} s, {second:.2f}"
+
+    detected: float
+    mean_s: float
+    median_s: float
+    sooner: float
+
+    @classmethod
+    def of(cls, early_s: NDArray[np.float64], soon_s: float = 1.0) -> Leads:
+        """Returns the figures for the lead times of all violations; NaN for a missed
+        one.
+        """
+        share, mean_s = shared(early_s)
+        middle_s = float(np.nanmedian(early_s)) if share else 0.0
+        sooner = np.nan_to_num(early_s) >= soon_s - EXACT
+        ahead = float(sooner.mean()) if sooner.size else 0.0
+        return cls(share, mean_s, middle_s, ahead)
 
 
 @cache
@@ -447,8 +454,10 @@ def _figures(folder: Path, name: str, way: str) -> dict[str, Any]:
     for corpus, out in folds:
         for of_run in WAYS[way](told, corpus, out):
             found += of_run.values()
-    times = [early(found, told.scenario.horizon_s, at) for at in ALLOWED]
-    return {"cells": [*map(_said, times)], "detected": shared(times[-1])[0]}
+    horizon_s = told.scenario.horizon_s
+    leads = [Leads.of(early(found, horizon_s, at)) for at in ALLOWED]
+    cells = [f"{m.detected:.2f}, {m.median_s:.1f} s, {m.sooner:.2f}" for m in leads]
+    return {"cells": cells, "detected": leads[-1].detected}
 
 
 def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -466,24 +475,14 @@ def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="folder with the archives")
-    parser.add_argument(
-        "--only", choices=SETS, help=("measure only one of the archives")
-    )
-    parser.add_argument("--way", choices=WAYS, help="measure only one method")
-    parser.add_argument(
-        "--out", type=Path, default=Path("out/recordings"),
-        help="folder for figures; methods with stored figures are not measured again",
-    )  # fmt: skip
-    options = parser.parse_args()
+    out = Path("out/recordings")
+    options = arguments(__doc__, "folder", only=None, way=None, out=out)
     ways = [options.way] if options.way else list(WAYS)
     for name in [options.only] if options.only else SETS:
         measure = partial(_figures, options.folder, name)
         found = stored(options.out / name, ways, measure)
         print(name)
-        for line in aligned(_table(dict(zip(ways, found, strict=True)))):
-            print(line)
+        show(aligned(_table(dict(zip(ways, found, strict=True)))))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ $FOREWARN_DATA/agents has them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -30,7 +29,7 @@ from typing import Any
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from run import ROOT, Row, aligned, installed, least_cpu
+from run import ROOT, Row, aligned, arguments, installed, least_cpu
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action
@@ -354,10 +353,7 @@ def stopped(runs: Sequence[Sequence[Mapping[str, Any]]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--only", help="measure only one set, such as embodied")
-    options = parser.parse_args()
+    options = arguments(__doc__, splits=10, only=None)
     for name, domain, traces in sets():
         if options.only in (None, name):
             lines = table(name, domain, traces, options.splits)

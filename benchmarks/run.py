@@ -106,6 +106,42 @@ class Row:
         return f"{value / size:.3g} {unit}"
 
 
+def arguments(
+    about: str | None, *positional: str, **defaults: Any
+) -> argparse.Namespace:
+    """Parses the arguments of a benchmark.
+
+    Args:
+        about: The docstring of the benchmark, which describes its arguments.
+        positional: The names of required positional arguments, which are paths.
+        defaults: The default of each option. A class stands for a required option with
+            values of that class. `scenarios` are positional arguments.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in positional:
+        parser.add_argument(name, type=Path)
+    for name, default in defaults.items():
+        flag = "--" + name.replace("_", "-")
+        if name == "scenarios":
+            parser.add_argument(name, nargs="*", default=default)
+        elif isinstance(default, type):
+            parser.add_argument(flag, type=default, required=True)
+        elif isinstance(default, bool):
+            parser.add_argument(flag, action="store_true")
+        else:
+            kind = str if default is None else type(default)
+            parser.add_argument(flag, type=kind, default=default)
+    return parser.parse_args()
+
+
+def show(lines: Iterable[str]) -> None:
+    """Prints each line as soon as it is known."""
+    for line in lines:
+        print(line, flush=True)
+
+
 def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
     """Formats the lines of a table so that its columns are aligned."""
     table = list(lines)
@@ -215,12 +251,10 @@ def main() -> None:
     for topic in options.topics or TOPICS:
         rows.extend(importlib.import_module(topic).rows(options.quick))
     print(f"Python {platform.python_version()}, {platform.machine()}\n")
-    for line in aligned([HEAD, *(row.cells() for row in rows)]):
-        print(line)
+    show(aligned([HEAD, *(row.cells() for row in rows)]))
     misses = [f"{row.what}: {miss}" for row in rows for miss in row.misses()]
     print("\nAll targets are met." if not misses else "\nMisses:")
-    for miss in misses:
-        print(f"  {miss}")
+    show(f"  {miss}" for miss in misses)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from highway import leads
+from highway import ALLOWED, leads
 from recordings import (
+    GUARD,
     GUARDED,
     LEARNED,
     Outcomes,
@@ -31,16 +32,14 @@ from recordings import (
     scored,
     shipped,
 )
-from run import markdown
+from run import markdown, show
 
 from forewarn.monitors.evaluation.foretold import Foretold, early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
 
 NAME = "virtualhome-chores"
-GUARD = "guard, as it ships"
 FIRST_SEED = 9_100_000
-ALLOWED = 0.10
 REFLECT = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
 """Withholds an action that would lead to a risk of 0.9 or more, and tells the agent
 why.
@@ -100,11 +99,9 @@ def main() -> None:
         name = f"`{law.name}` ({broken} of {len(ours)} runs)"
         for way, several in found.items():
             rows.append((name, way, *leads(early(several, horizon_s, ALLOWED), 2.0)))
-    for line in markdown(HEAD, rows):
-        print(line)
+    show(markdown(HEAD, rows))
     print()
-    for line in markdown(GUARDED, [guarded(of, REFLECT, options.guarded)]):
-        print(line)
+    show(markdown(GUARDED, [guarded(of, REFLECT, options.guarded)]))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ Each run is summarised by its maximum risk and whether the law was broken.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import os
@@ -31,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from recordings import read
+from run import arguments, show
 
 from forewarn.monitors.evaluation.certified import (
     Asked,
@@ -345,18 +345,12 @@ def _recorded(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--deployments", type=int, default=1000)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--data", type=Path, default=os.environ.get("FOREWARN_DATA"))
-    asked = parser.parse_args()
-    for line in kept():
-        print(line, flush=True)
-    if asked.data:
-        for line in real(Path(asked.data)):
-            print(line, flush=True)
-    for line in revoked(asked.deployments, asked.runs):
-        print(line, flush=True)
+    data = os.environ.get("FOREWARN_DATA")
+    options = arguments(__doc__, deployments=1000, runs=10_000, data=data)
+    show(kept())
+    if options.data:
+        show(real(Path(options.data)))
+    show(revoked(options.deployments, options.runs))
 
 
 if __name__ == "__main__":

@@ -175,6 +175,9 @@ def mend_of(error: BaseException, path: Path) -> str:
     """Returns the most likely fix if a file cannot be read; empty if unknown."""
     if isinstance(error, FileNotFoundError):
         if not path.parent.is_dir():
+            scheme, slash, rest = str(path).partition(":/")
+            if slash and scheme.isalnum():
+                return f"write {scheme}://{rest} for a storage URL"
             return f"there is no folder {path.parent}"
         there = itertools.islice(path.parent.iterdir(), _LOOKED_AT)
         # Compare stems only, because a shared suffix would make all names similar.

@@ -242,8 +242,9 @@ def _written(kind: str, details: ErrorDetails, key: str) -> str:
         return f"begin each entry with a dash{example}"
     if kind == "string_type" and isinstance(given, dict):
         return "put the whole text in quotes, because it contains a colon"
-    if kind == "string_type" and isinstance(given, list) and len(given) == 1:
-        return f"write {given[0]!r:.60} without brackets"
+    if kind == "string_type" and isinstance(given, list) and given:
+        only = "one value" if len(given) > 1 else repr(given[0])
+        return f"write {only:.60} without brackets"
     if kind == "dict_type" and key:
         return f"write {key}: {{key: value}}"
     return ""

@@ -220,7 +220,11 @@ class Part:
             row, text = problem
             number = int(np.searchsorted(starts, row, side="right")) - 1
             place = f"run {runs[number].name}, frame {row - starts[number]}"
-            raise InvalidTrace(text, source=str(self.path), place=place)
+            mend = ""
+            if vocabulary and header.vocabulary not in (None, vocabulary.name):
+                mend = f"the trace has the vocabulary {header.vocabulary}, but is read "
+                mend += f"with {vocabulary.name}: give traces of that vocabulary"
+            raise InvalidTrace(text, source=str(self.path), place=place, mend=mend)
         return Rows(runs, starts, rows.times_s, rows.signals)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:

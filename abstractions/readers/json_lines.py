@@ -92,7 +92,8 @@ def stream_json_lines(
         if kind and not str(given).startswith("forewarn.trace/"):
             raise InvalidTrace(kind, source=str(path), mend="give a file with a trace")
         if given is None:
-            mend += "; for other logs, see docs/own-world.md and docs/warrants.md"
+            mend += '; an agent\'s log has {"messages": […]} on each line, see '
+            mend += "docs/warrants.md; for other logs, see docs/own-world.md"
         raise InvalidTrace(
             f"the format is {given!r:.60}, not 'forewarn.trace/1'",
             source=str(path),

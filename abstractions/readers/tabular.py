@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, SignalFault, near_miss
-from forewarn.abstractions.files import check_count, lines
+from forewarn.abstractions.files import check_count, first_line, lines
 from forewarn.abstractions.frame import Frame, Value, is_number
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import (
@@ -44,6 +44,8 @@ def read_table(
     If `known_only` is true, unknown columns are ignored instead. `foreign` provides the
     rows of a log that is not a CSV.
     """
+    if foreign is None:
+        first_line(path)  # raises an error if the file is empty
     # csv.reader needs line endings, because quoted cells may span several lines.
     text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
     rows: Any = text_rows if foreign is None else _Numbered(foreign)

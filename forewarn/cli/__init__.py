@@ -158,9 +158,9 @@ class _Forewarn(click.Group):
                 # click also suggests options that share only the dashes.
                 names = {name.lstrip("-"): name for name in error.possibilities or ()}
                 mend = near_miss(error.option_name.lstrip("-"), names, names)
-                error = click.UsageError(
-                    f"{error.message} {mend.capitalize()}".rstrip()
-                )
+                mend = mend or _commands_with(error.option_name)
+                message = error.message.rstrip(".")
+                error = click.UsageError(f"{message} ({mend})" if mend else message)
             said = _as_clause(error)
             if said.startswith("got unexpected extra argument") and error.ctx:
                 said += f"; write {error.ctx.get_usage().partition(' ')[2]}"
@@ -207,6 +207,18 @@ def _complain(message: str, status: int, head: str = "forewarn: ") -> int:
     line = " ".join(clean(message).split())
     click.echo(f"{head}{line}", err=True)
     return status
+
+
+def _commands_with(option: str) -> str:
+    """Returns a hint that names the commands with an option; empty if there is none."""
+    context = click.Context(main)
+    commands = {name: main.get_command(context, name) for name in COMMANDS}
+    found = [
+        name
+        for name, command in commands.items()
+        if command and any(option in each.opts for each in command.params)
+    ]
+    return f"this option is for {', '.join(found)}" if found else ""
 
 
 _FILE = re.compile(r"Directory '(.*)' is a file")

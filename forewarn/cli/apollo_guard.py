@@ -34,6 +34,7 @@ from forewarn.cli.live import (
     Live,
     watched_live,
 )
+from forewarn.cli.printing import several
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import BusWorld
@@ -204,8 +205,8 @@ def _watch(
         lines = []
         if health and health["losses"]:
             lines.append(
-                f"The connection was lost {health['losses']} times. The last error: "
-                f"{health['problem']}"
+                f"The connection was lost {several(health['losses'], 'time')}. "
+                f"The last error: {health['problem']}"
             )
         if loop.record is not None:
             lines.append(f"Run record: {loop.record.path}")

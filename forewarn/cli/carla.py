@@ -39,6 +39,7 @@ from forewarn.cli.live import (
 )
 from forewarn.cli.printing import (
     say,
+    several,
 )
 
 if TYPE_CHECKING:
@@ -271,7 +272,9 @@ def guard(
         with Beside(client, world, guarded, told) as beside:
             beside.run(lambda: over() is not None or alone())
         saying.ends(
-            "", {"lost": beside.lost}, f"The connection was lost {beside.lost} times."
+            "",
+            {"lost": beside.lost},
+            f"The connection was lost {several(beside.lost, 'time')}.",
         )
 
 

@@ -23,6 +23,7 @@ from forewarn.cli.printing import (
     printed,
     progress,
     say,
+    several,
     shown,
     tell,
 )
@@ -169,7 +170,7 @@ def sentence(done: Travelled) -> str:
     text = (
         f"{_WHERE[leg.scenario]}, {facts['violating']} of {runs} held-out runs broke"
         f" the rule. The guard warned of {warned} before the trigger{early}, with"
-        f" {alarms} false alarm{'s' * (alarms != 1)} in {facts['clean']} clean runs."
+        f" {several(alarms, 'false alarm')} in {facts['clean']} clean runs."
     )
     guarded = done.measured.guarded
     if guarded is None:

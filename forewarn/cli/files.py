@@ -18,6 +18,7 @@ from forewarn.cli.printing import (
     left_out,
     progress,
     say,
+    several,
 )
 
 
@@ -70,8 +71,8 @@ def convert(
         "files": [str(path) for path in written],
         "bytes": size,
     }
-    what = "file" if len(written) == 1 else "files"
-    say(payload, [f"{out}: {len(runs)} runs in {len(written)} {what}, {size:,} bytes"])
+    held = f"{several(len(runs), 'run')} in {several(len(written), 'file')}"
+    say(payload, [f"{out}: {held}, {size:,} bytes"])
 
 
 @command()

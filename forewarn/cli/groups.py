@@ -330,7 +330,9 @@ def gaps(
             yield f"The policy has a rule for {law}, which is not watched."
 
 
-_TUNED = re.compile(r"([\w-]+), (?:at most [\d.]+ false alarms|to \w+ at )")
+_TUNED = re.compile(
+    r"([\w-]+), (?:false-alarm rate |at most [\d.]+ false alarms|to \w+ at )"
+)
 """The name that `tune` and `train` give a policy; it begins with the scenario."""
 
 

@@ -26,6 +26,7 @@ from forewarn.cli.printing import (
     left_out,
     progress,
     say,
+    several,
 )
 from forewarn.scenarios.training.wish import Wish
 
@@ -221,7 +222,7 @@ def _lines(
     facts, chain = model.training, model.chain
     yield (
         f"{out}: {chain.n} states and {chain.transitions} transitions, from "
-        f"{facts['traces']} traces with {facts['frames']} frames"
+        f"{several(facts['traces'], 'trace')} with {facts['frames']} frames"
     )
     if model.unvisited:
         names = "; ".join(told(chain.states[i]) for i in model.unvisited[:5])

@@ -162,7 +162,7 @@ def _lines(
         where = f"a risk of {band} or more" if band else "an unknown risk"
         yield f"Of {runs} runs stopped at {where}, {broke} still broke a law."
     if found.known:
-        yield f"{len(found.known)} tallies were already in the model"
+        yield f"tallies already in the model: {len(found.known)}"
     if not found.added:
         yield f"{into}: nothing was added"
         return
@@ -170,9 +170,9 @@ def _lines(
     whole = sum(each.transitions for each in found.added)
     share = whole / max(int(model.training["transitions"]), 1)
     yield (
-        f"{into}: {len(found.added)} tallies added, with {whole:,} transitions, "
-        f"{share:.1%} of the model's total; {model.chain.n - before.chain.n} "
-        "states are new"
+        f"{into}: tallies added: {len(found.added)}, with {whole:,} transitions, "
+        f"{share:.1%} of the model's total; new states: "
+        f"{model.chain.n - before.chain.n}"
     )
     if found.censored:
         runs = sum(each.traces for each in found.added)

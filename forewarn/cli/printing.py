@@ -25,6 +25,11 @@ Item = TypeVar("Item")
 NAME_WIDTH = 40
 
 
+def several(count: int, noun: str) -> str:
+    """Returns a count with its noun, as in "1 run" or "1,200 runs"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def wants_json() -> bool:
     """Whether --json was given to the running command."""
     ctx = click.get_current_context(silent=True)

@@ -23,6 +23,7 @@ from forewarn.cli.command import (
 from forewarn.cli.printing import (
     note,
     say,
+    several,
     table,
 )
 
@@ -382,7 +383,7 @@ def lint(
     }
     rows = [(f.rule, f.problem, f.message) for f in findings]
     lines = table(["rule", "problem", ""], rows) if rows else []
-    last = f"{len(read.rules)} rules, {len(rows)} findings"
+    last = f"{several(len(read.rules), 'rule')}, {several(len(rows), 'finding')}"
     say(payload, [*lines, last], found=findings)
 
 

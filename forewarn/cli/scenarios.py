@@ -13,6 +13,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.printing import (
     say,
+    several,
     table,
 )
 
@@ -178,9 +179,9 @@ def report(
     out = out or _beside(sources[0])
     found = write_report(sources, out, title)
     counts = [
-        f"{found[what]} {what if found[what] != 1 else what[:-1]}"
-        for what in ("runs", "campaigns", "measurements")
-        if found[what]
+        several(found[f"{what}s"], what)
+        for what in ("run", "campaign", "measurement")
+        if found[f"{what}s"]
     ]
     say(found, [*found["cautions"], f"{out}: {', '.join(counts)}"])
 

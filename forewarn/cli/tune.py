@@ -222,7 +222,7 @@ def tune(
         else list(wanted.laws)
     )
     of = wanted.name if wanted else model.name
-    name = f"{of}, at most {wished.false_alarm_rate:g} false alarms a clean run"
+    name = f"{of}, false-alarm rate at most {wished.false_alarm_rate:g}"
     if acts:
         name = f"{of}, to {purpose} at {stepping.cost:g} violations if needless"
     base = load_policy(wished.policy) if wished.policy else Policy()

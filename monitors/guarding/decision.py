@@ -34,7 +34,7 @@ class Words(NamedTuple):
     Args:
         done: The present tense, as in "the guard warns".
         would: The infinitive, as in "the guard would warn" in shadow mode.
-        became: The past tense in the passive voice, as in "it was stopped".
+        became: The past tense in the passive voice, as in "it was slowed down".
     """
 
     done: str
@@ -55,7 +55,7 @@ KIND_WORDS: Mapping[Kind, Words] = {
     "skip": Words("skips the action", "skip the action", "the action was skipped"),
     "ask": Words("asks a person", "ask a person", "a person was asked"),
     "slow": Words("slows it down", "slow it down", "it was slowed down"),
-    "stop": Words("stops it", "stop it", "it was stopped"),
+    "stop": Words("stops it", "stop it", "the guard stopped it"),
     "cut": Words("cuts its power", "cut its power", "its power was cut"),
 }
 """The wording of all kinds but `proceed`."""
@@ -339,8 +339,10 @@ class Substituting(Protocol):
 class Bound(Protocol):
     """A judge whose rules may refer to actions that do not exist."""
 
-    def unmatched(self, actions: Collection[str]) -> Sequence[str]:
-        """The names of rules that none of these actions can match."""
+    def unmatched(self, actions: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """The rules that none of these actions can match, with the actions that they
+        name.
+        """
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.asking import words_of
 from forewarn.monitors.programs.functions import parts
@@ -146,6 +146,31 @@ def check_program(
                 f"the guard program {name} refers to {called!r:.60}, but no "
                 f"{what} that name",
                 mend=suggest(called, there),
+            )
+
+
+def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
+    """Raises an error if a program does not read a given fact, but lacks another."""
+    nodes = list(ast.walk(ast.parse(program)))
+    for name, given in facts.items():
+        uses = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
+        keys = []
+        for node in nodes:
+            match node:
+                case ast.Subscript(
+                    value=ast.Name(id=owner), slice=ast.Constant(value=str(key))
+                ) if owner == name:
+                    keys.append(key)
+        # A function that receives all facts may read any of them.
+        if len(keys) < uses or not isinstance(given, Mapping):
+            continue
+        lacking = [key for key in keys if key not in given]
+        unread = [key for key in given if key not in keys]
+        if lacking and unread:
+            raise InvalidInput(
+                f"the program does not read {unread[0]!r:.60} of the {name}",
+                source=source,
+                mend=near_miss(unread[0], lacking) or f"it reads {', '.join(keys)}",
             )
 
 

@@ -428,7 +428,7 @@ def refuse_undecided(
             for proposition in automaton.propositions:
                 abstraction.decides(proposition)
         except InvalidInput as error:
-            raise error.within(f"the law {law.name}") from None
+            raise error.within("", f"the law {law.name}") from None
 
 
 def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:

@@ -63,16 +63,17 @@ class RuleJudge:
         enforced = ((r.rule.name, r.rule.enforcement) for r in self._engine.rules)
         return {name: e.action for name, e in enforced if e.action is not None}
 
-    def unmatched(self, actions: Collection[str]) -> Sequence[str]:
-        """Returns the enforced rules that apply to none of these actions."""
+    def unmatched(self, actions: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Returns the actions of the enforced rules that apply to none of `actions`."""
         there = set(map(plain_name, actions))
-        return [
-            each.rule.name
-            for each in self._engine.rules
-            if each.rule.mode == "enforce"
-            and each.rule.trigger.actions
-            and there.isdisjoint(map(plain_name, each.rule.trigger.actions))
-        ]
+        rules = (each.rule for each in self._engine.rules)
+        return {
+            rule.name: named
+            for rule in rules
+            if rule.mode == "enforce"
+            and (named := rule.trigger.actions)
+            and there.isdisjoint(map(plain_name, named))
+        }
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
         """Raises an error if enforced rules need a command, but no tool takes one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -138,7 +139,8 @@ class EnvWorld(SteppedWorld):
         self._env = _made(env, options or {})
         self._space = sample(self._env.action_space)
         if not callable(self._stop) and (lack := self._space.lack(self._stopping())):
-            raise InvalidInput(f"stop: {self._stop!r:.60} is {lack}")
+            mend = "write an action of this space, or a function as FILE.py:NAME"
+            raise InvalidInput(f"stop: {self._stop!r:.60} is {lack}", mend=mend)
         specs = [ActionSpec(ACT, {"action": self._space})]
         if self._autopilot is not None:
             specs.append(ActionSpec(AUTOPILOT))
@@ -295,6 +297,9 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
     try:
         if isinstance(env, str) and not _PLACE.fullmatch(env):
             rendering = _rendering(env) if "render_mode" not in options else {}
+            if rendering:
+                # Without a display, SDL would print an error to the terminal.
+                os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
             options = {**rendering, **options}
             made = gymnasium.make(env, disable_env_checker=True, **options)
         else:

@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import (
     InvalidExpression,
     InvalidInput,
     InvalidModel,
+    near_miss,
 )
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
@@ -274,13 +275,13 @@ def _check_bound(
 ) -> None:
     """Rejects rules that apply to none of these actions and so protect nothing."""
     for judge in judges:
-        lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
-        if lost:
+        lost = judge.unmatched(actions) if isinstance(judge, Bound) else {}
+        for rule, named in lost.items():
             raise InvalidInput(
-                f"the rule {lost[0]} applies to actions that {source.name} does "
-                "not have",
-                mend=f"change or disable the rule; the available actions are "
-                f"{', '.join(actions)}",
+                f"{source.name} does not have the action {named[0]!r:.60}",
+                source=f"the rule {rule}",
+                mend=near_miss(named[0], actions)
+                or f"the actions are {', '.join(actions)}",
             )
         if isinstance(judge, Calling):
             judge.check_tools(actions)

@@ -43,7 +43,7 @@ from forewarn.monitors.programs.functions import (
 from forewarn.monitors.programs.grammar import NAME
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Answer
-from forewarn.monitors.programs.tools import check_program
+from forewarn.monitors.programs.tools import check_facts, check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
 from forewarn.monitors.rules.judging import RuleJudge, outcome
@@ -307,4 +307,6 @@ def read_judge(
     file = load_program(path)
     if enforced:
         require_signature(file, str(path))
-    return ProgramJudge(file, facts or {}, str(path))
+    judge = ProgramJudge(file, facts or {}, str(path))
+    check_facts(file.program, facts or {}, str(path))
+    return judge

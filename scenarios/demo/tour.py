@@ -173,7 +173,7 @@ def _learn(
     choice = Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
     learning, *_ = dealt(len(known))
     model = learned(stored[learning], known[learning], choice, laws, scenario.horizon_s)
-    name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
+    name = f"the demo's, false-alarm rate at most {FALSE_ALARMS:g}"
     return settled(
         scenario, [model], [Chosen(tuple(laws), choice)], known, FALSE_ALARMS,
         Policy(name), leg.kind, shown,

@@ -367,7 +367,7 @@ def judge_runs(wish: Wish, watched: Sequence[EpisodeRisks]) -> Measurement:
     if not good:
         errors = [str(each.episode.error) for each in ordered]
         raise InvalidInput(
-            f"all {len(errors)} episodes failed: {errors[0] if errors else 'none ran'}"
+            f"all {len(errors)} runs failed: {errors[0] if errors else 'none was made'}"
         )
     rows: list[LawRow] = []
     laws = list(good[0].series.risks)

@@ -31,6 +31,7 @@ from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.monitors.guarding.policy import InvalidPolicy
 from forewarn.plugins.contracts import (
     Actuator,
     Foresight,
@@ -149,10 +150,8 @@ class Runner:
         if self.guarding is not None:
             try:
                 self._loop = self.guarding.open_world(world)
-            except InvalidModel:
-                raise
             except InvalidInput as error:
-                if error.source:
+                if error.source or isinstance(error, InvalidModel | InvalidPolicy):
                     raise
                 raise InvalidScenario(
                     error.problem, source=scenario.source, mend=error.mend

@@ -182,7 +182,7 @@ def refuse_total_failure(episodes: Sequence[Episode]) -> None:
     """Raises an error if every episode failed."""
     if episodes and all(episode.failed for episode in episodes):
         raise ForewarnError(
-            f"all {len(episodes)} episodes failed: {episodes[0].error}; after you have "
+            f"all {len(episodes)} runs failed: {episodes[0].error}; after you have "
             "fixed the cause, add --rerun to repeat them"
         )
 

@@ -115,8 +115,13 @@ class Learner:
         if self.scenario is not None:
             self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()
-        if self.scenario is not None and wish.law and self.abstraction is not None:
-            refuse_undecided(self.abstraction, self.laws)
+        if (
+            wish.law
+            and (chosen := self.abstraction)
+            and (wish.period or chosen.period_s)
+        ):
+            with naming(wish.file or ""):
+                refuse_undecided(chosen, self.laws, wish.period)
         self.training: Training = Training()
         self._found: Found | None = None
         if earlier is not None:

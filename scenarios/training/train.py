@@ -168,7 +168,7 @@ def train(
     # partly best by chance.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
     base = Policy(
-        f"{scenario.name}, at most {FALSE_ALARMS:g} false alarms a clean run",
+        f"{scenario.name}, false-alarm rate at most {FALSE_ALARMS:g}",
         hold_s=hold_s,
     )
     return settled(

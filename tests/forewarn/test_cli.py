@@ -71,7 +71,7 @@ def test_each_command_has_help_and_json(name: str) -> None:
     [
         (["docter"], "forewarn: no such command 'docter' (did you mean doctor?)"),
         (["xyzzy"], "forewarn: no such command 'xyzzy' (forewarn --help lists them)"),
-        (["doctor", "--jsn"], "forewarn doctor: no such option '--jsn'. Did you mean"),
+        (["doctor", "--jsn"], "forewarn doctor: no such option '--jsn' (did you mean"),
         (["doctor", "strom"], "forewarn: 'strom' is not a known engine,"),
     ],
 )

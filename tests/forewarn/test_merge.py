@@ -138,7 +138,7 @@ def test_merging_twice_is_merging_once(watched: Path, tmp_path: Path) -> None:
     assert list(first["added"]) == again["known"] and not again["added"]
     assert first["contributors"] == again["contributors"]
     assert (
-        "tallies were already in the model"
+        "tallies already in the model"
         in call("merge-tallies", watched, "--into", model).stdout
     )
 

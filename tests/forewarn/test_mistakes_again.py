@@ -110,7 +110,7 @@ def test_folders_of_traces_may_contain_reports_and_facts(desk: Path) -> None:
     (folder / "a.jsonl").write_text(lines(HEADER, frame(0), frame(1)))
     (folder / "report.html").write_text("<html>\nx</html>\n")
     (folder / "runs.csv").write_text("run,driver\na,b\n")
-    assert "1 traces" in said("learn runs --law 'always braking' --out m.json", 0)
+    assert "1 trace " in said("learn runs --law 'always braking' --out m.json", 0)
     (desk / "all").mkdir()
     folder.rename(desk / "all/runs")
     assert "such as all/runs" in said("monitor all --law braking")
@@ -171,6 +171,8 @@ def fleet(desk: Path) -> Path:
         ("time_unit: ms", "time_unit: s", "check `time_unit`"),
         ("[no_collision]", "[close: always braking]", "put the whole text in quotes"),
         ("$here/logs/*.csv", "[$here/logs/a.csv]", "without brackets"),
+        ("$here/logs/*.csv", "[$here/logs/a.csv, $here/logs/b.csv]",
+         "write one value without brackets"),
         ("{signal: lead_distance, none_codes: [-1]}", "[lead_distance]",
          "columns.gap: expected a mapping, found a list"),
     ],
@@ -181,6 +183,12 @@ def test_wrong_log_scenarios_are_mended(
     assert before in FLEET
     fleet.write_text(FLEET.replace(before, after))
     assert mend in said("monitor fleet.yaml --law no_collision")
+
+
+def test_an_empty_log_is_recognised(fleet: Path, desk: Path) -> None:
+    (desk / "logs/b.csv").write_text("")
+    told = said("monitor fleet.yaml --law no_collision")
+    assert "logs/b.csv: the file is empty (record or copy it again)" in told
 
 
 def test_tables_named_mcap_are_recognised(fleet: Path, desk: Path) -> None:

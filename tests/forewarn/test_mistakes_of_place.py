@@ -10,7 +10,7 @@ import pytest
 
 from forewarn import InvalidInput
 from forewarn.monitors.programs.cases import CaseKind, read_cases
-from tests.forewarn.test_mistakes import RULES
+from tests.forewarn.test_mistakes import HEADER, RULES, frame, lines, predicates
 from tests.forewarn.test_mistakes_again import said
 
 CALLS = "always not tool == delete"
@@ -42,6 +42,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         "o.yaml": RULES.replace("household", "driving"),
         "mine.yaml": PREDICATES,
+        "putt.yaml": RULES.replace("put,", "putt,"),
+        "b.yaml": predicates("[braking]"),
+        "a.jsonl": lines(HEADER, frame(0), frame(1)),
+        "calls.jsonl": '{"chat": []}\n',
         "a.csv": "time_s,angle\n0,0\n1,0.1\n",
         "web.jsonl": '{"id": "1", "user": {}, "label": 0}\n',
         "access.jsonl": '{"id": "1", "identity": "nurse", "label": 0}\n',
@@ -56,8 +60,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("line", "mend"),
     [
         ("run tiny-road --unguarded --set speed=3", "forewarn: --set: pilot: speed:"),
-        ("run tiny-road --unguarded --ego hero", "'--ego' (see forewarn run --help)"),
-        ("run tiny-road --unguardd", "Did you mean --unguarded?"),
+        ("run tiny-road --unguarded --ego hero", "(this option is for monitor)"),
+        ("collect tiny-road --model m.json", "(this option is for run,"),
+        ("learn s3:/runs --scenario tiny-road --out m.json", "write s3://runs for a"),
+        ("run tiny-road --unguardd", "(did you mean --unguarded?)"),
         ("monitor a.csv b.csv --law 'always angle < 3'", "write forewarn monitor ["),
         ("run household:fork --unguarded", "such as fork-microwave-safe"),
         ("show tiny-road", "use `forewarn scenarios tiny-road`"),
@@ -67,12 +73,31 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
          "p.yaml: the policy default has rules only for careful"),
         ("run fork-in-microwave --no-model --rules o.yaml --episodes 1 --out o",
          "forewarn: o.yaml: rule no-metal, column 1: unknown signal 'held_metal'"),
+        ("run fork-in-microwave --no-model --rules putt.yaml --episodes 1 --out o",
+         "the rule no-metal: household does not have the action 'putt' (did you mean"),
+        ("learn a.jsonl --abstraction b.yaml --law no_collision --out m.json",
+         "b.yaml: the law no_collision: the predicates of the abstraction do not"),
+        ("warrant calls.jsonl --law 'always not tool == x' --out w",
+         'an agent\'s log has {"messages": […]} on each line, see docs/warrants.md'),
         ("mcp guard --model model.json -- true",
          "model.json is a file, but a folder is needed"),
     ],
 )  # fmt: skip
 def test_messages_name_the_place_and_the_fix(line: str, mend: str) -> None:
     assert mend in said(line)
+
+
+def test_traces_of_another_vocabulary_are_named(desk: Path) -> None:
+    (desk / "crawl.yaml").write_text(
+        "format: forewarn.vocabulary/1\nname: crawl\nsignals:\n"
+        "  speed: {type: number, unit: km/h, range: [0, 10], doc: speed}\n"
+    )
+    vocabulary = "vocabulary: crawl.yaml\n"
+    (desk / "c.yaml").write_text(predicates("[speed < 5 km/h]", vocabulary))
+    assert "1 run in 1 file" in said("convert a.jsonl --out runs", 0)
+    told = said("learn runs --abstraction c.yaml --out m.json")
+    assert "speed is 30 km/h, above its range" in told
+    assert "the trace has the vocabulary driving, but is read with crawl" in told
 
 
 def test_predicates_that_are_not_used_are_noted() -> None:

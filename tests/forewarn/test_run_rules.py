@@ -121,4 +121,4 @@ def test_rules_that_nothing_here_can_match_are_refused(
         rules.write_text(changed)
         done = _run("run", scenario, "--seed", CARELESS, "--out", tmp_path / "out")
         assert done.exit_code == 2
-        assert "the rule no-metal " in done.stderr
+        assert "the rule no-metal" in done.stderr

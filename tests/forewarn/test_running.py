@@ -133,7 +133,7 @@ def test_run_warns_of_a_policy_tuned_for_another_scenario(
     policy = tmp_path / "policy.yaml"
     words = ["run", KITCHEN, "--model", str(model), "--policy", str(policy)]
     for scenario, warns in (("s3", True), (KITCHEN, False)):
-        name = f"{scenario}, at most 0.1 false alarms a clean run"
+        name = f"{scenario}, false-alarm rate at most 0.1"
         policy.write_text(json.dumps({"format": "forewarn.policy/1", "name": name}))
         done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / scenario)])
         assert done.exit_code == 0
@@ -282,7 +282,7 @@ def test_run_resumes_and_starts_afresh_on_request(
     status, line = refused(*again)
     assert (status, line) == (
         2,
-        "forewarn: all 3 episodes failed: ConnectionError: no simulator; after you "
+        "forewarn: all 3 runs failed: ConnectionError: no simulator; after you "
         "have fixed the cause, add --rerun to repeat them",
     )
 

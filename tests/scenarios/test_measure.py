@@ -225,7 +225,7 @@ def test_if_every_episode_fails_it_says_why(
     wanted = wish("tiny-road", seeds=range(3))
     monkeypatch.setattr(TinyWorld, "reset", reset)
     runner_of.cache_clear()
-    with pytest.raises(InvalidInput, match="all 3 episodes failed: ConnectionErr"):
+    with pytest.raises(InvalidInput, match="all 3 runs failed: ConnectionErr"):
         measure(wanted, Here(), tmp_path)
 
 

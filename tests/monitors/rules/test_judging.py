@@ -283,7 +283,7 @@ def test_rules_about_actions_that_there_are_not_are_named() -> None:
             "name: d, before: trhow, mode: shadow",
         )
     )
-    assert judge.unmatched(["Put", "turn_on"]) == ["b"]
+    assert list(judge.unmatched(["Put", "turn_on"])) == ["b"]
 
 
 @pytest.mark.parametrize("odd", [5, "text", [[1]], [{}], None, True])

@@ -208,6 +208,10 @@ def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="predicates are for rules"):
         read_judge(program, [rules], enforced=False)
     assert isinstance(read_judge(rules), RuleJudge)
+    for wrong, mend in (("rolle", "did you mean role?"), ("age", "it reads role")):
+        with pytest.raises(InvalidInput, match=rf"guard.yaml: .*{wrong}.* \({mend}"):
+            read_judge(program, facts={"user": {wrong: "child"}}, enforced=False)
+    assert read_judge(program, facts={"user": {"role": "a", "x": 1}}, enforced=False)
     with pytest.raises(InvalidInput, match="not a guard program"):
         read_judge(rules, facts={"user": "a"})
 

@@ -152,6 +152,7 @@ class TraceWriter:
     ) -> None:
         self._out, self._header = out, header
         self._last: Frame | None = None
+        self._known = set[str]()
         self._line({"format": FORMAT, **header_keys(header, vocabulary)})
 
     def write(self, frame: Frame, note: Note | None = None) -> None:
@@ -164,10 +165,12 @@ class TraceWriter:
         """
         check_order(self._last, frame)
         for key, value in frame.values.items():
-            if not self._header.can_know(key):
-                raise InvalidTrace(
-                    f"the signal {key} is not listed in the header's 'provides'"
-                )
+            if key not in self._known:
+                if not self._header.can_know(key):
+                    raise InvalidTrace(
+                        f"the signal {key} is not listed in the header's 'provides'"
+                    )
+                self._known.add(key)
             if not is_value(value):
                 raise SignalFault(
                     f"the signal {key} has an invalid value: {value!r:.60}"

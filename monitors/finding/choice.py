@@ -89,6 +89,23 @@ class Evidence:
         return {law: shared(each)[1] for law, each in self.early_s.items()}
 
     @property
+    def median_s(self) -> dict[str, float]:
+        """The median lead time of warnings in s, by law with a warning."""
+        return {
+            law: float(np.nanmedian(each))
+            for law, each in self.early_s.items()
+            if not np.isnan(each).all()
+        }
+
+    @property
+    def second_ahead(self) -> dict[str, float]:
+        """The fraction of violations with a warning at least 1 s ahead, by law."""
+        return {
+            law: float((np.nan_to_num(each) >= 1.0 - 1e-9).mean())
+            for law, each in self.early_s.items()
+        }
+
+    @property
     def worth(self) -> float:
         """The value of the warnings, averaged over laws: 1 if all violations have an
         early warning, 0 if none has a warning.
@@ -100,6 +117,7 @@ class Evidence:
     def as_dict(self) -> dict[str, Any]:
         facts = {
             "skill": self.skill, "warned": self.warned, "ahead_s": self.ahead_s,
+            "median_s": self.median_s, "second_ahead": self.second_ahead,
             "top": self.top,
         }  # fmt: skip
         return {"kind": self.kind, "name": self.name} | {
@@ -177,11 +195,9 @@ class Choice:
                     share, ahead_s = each.warned[law], each.ahead_s[law]
                     warned = f", {share:.2f} with a warning, {ahead_s:.1f} s ahead"
                     if share:
-                        times = each.early_s[law]
-                        second = float((np.nan_to_num(times) >= 1.0 - 1e-9).mean())
                         warned += (
-                            f" (median {np.nanmedian(times):.1f} s; {second:.2f} at"
-                            " least 1 s)"
+                            f" (median {each.median_s[law]:.1f} s;"
+                            f" {each.second_ahead[law]:.2f} at least 1 s)"
                         )
                 yield f"    {law}: skill {value:.3f}{warned}"
 

@@ -357,6 +357,17 @@ def test_a_short_lead_time_has_a_proportional_value(
     assert ordered[-1] is tree
 
 
+def test_mean_lead_time_is_stored_with_the_median_and_the_share_a_second_ahead() -> (
+    None
+):
+    early_s = np.array([[0.2, 0.4, 3.0, np.nan]])
+    facts = tried("learned", "tree", ram=early_s, calm=told(0, 4)).as_dict()
+    assert facts["warned"] == {"ram": 0.75, "calm": 0.0}
+    assert facts["ahead_s"] == {"ram": 1.2, "calm": 0.0}
+    assert facts["median_s"] == {"ram": 0.4}
+    assert facts["second_ahead"] == {"ram": 0.25, "calm": 0.0}
+
+
 def test_a_law_whose_risk_tops_out_low_is_named() -> None:
     tree = replace(tried("learned", "tree", ram=told(2, 10)), top={"ram": 0.12})
     choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree,))

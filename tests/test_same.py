@@ -41,7 +41,7 @@ SAME = {
     "env-highway": ("1c16aab4c3a8", "83d83535ff9d"),
     "env-intersection": ("46e3994266e1", "a5026d39be61"),
     "env-merge": ("923df890d7b8", "77bc30cbbf7d"),
-    "env-roundabout": ("ee3708d8e79d", "98e928d77667"),
+    "env-roundabout": ("982d8ca7939c", "c95dd6460dc2"),
     "fork-in-microwave": ("aa168d0fb125", "e70f55c2d460"),
     "virtualhome-chores": ("5f6d6d7abc2e", "be9a100e269e"),
     "tiny-kitchen": ("fe556efeb879", "a0c3a69a92f1"),

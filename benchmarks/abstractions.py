@@ -1,15 +1,19 @@
-"""Compares warnings by kind of abstraction, for each law of the shipped models.
+"""Compares warnings by kind of abstraction, for each law of trained models.
 
 `forewarn train` stores the results of each candidate in held-out folds of the training
 runs. This command prints the best candidate of each kind: the fraction of violations
-with a timely warning, and the mean lead time. Both are averaged over the false-alarm
-rates at which candidates are compared.
+with a timely warning, the median lead time, and the fraction of violations with a
+warning at least 1 s ahead. All three are taken over the false-alarm rates at which
+candidates are compared.
 
-    python benchmarks/abstractions.py
+    python benchmarks/abstractions.py [FOLDER]
+
+FOLDER contains the models, by default those that ship.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,11 +44,14 @@ def rows(model: Path) -> Iterator[tuple[str, ...]]:
 def _cell(tried: dict[str, Any], law: str) -> str:
     if law not in tried.get("warned", ()):
         return "-"
-    return f"{tried['warned'][law]:.2f}, {tried['ahead_s'][law]:.1f} s"
+    median_s = tried["median_s"].get(law)
+    median = "-" if median_s is None else f"{median_s:.1f} s"
+    return f"{tried['warned'][law]:.2f}, {median}, {tried['second_ahead'][law]:.2f}"
 
 
 if __name__ == "__main__":
     table = [("model", "law", *KINDS.values(), "taken")]
-    for path in sorted(FOLDER.glob(f"*{SUFFIX}")):
+    folder = Path(sys.argv[1]) if sys.argv[1:] else FOLDER
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
         table += rows(path)
     show(aligned(table))

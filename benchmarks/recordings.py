@@ -14,9 +14,11 @@ finding thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 
-FOLDER has the archives of recordings. Methods whose figures are already in `--out` are
-not measured again. The tables of the page come from the table that this command prints
-with `--only`:
+FOLDER has the archives of recordings. With `--only deepscenario_files`, FOLDER has a
+copy of the files that DeepScenario publishes (`deepscenario-dataset`), whose frames
+also describe the nearest three road users. Methods whose figures are already in `--out`
+are not measured again. The tables of the page come from the table that this command
+prints with `--only`:
 
     python docs/tables.py recordings-hundred-car -- \
         python benchmarks/recordings.py FOLDER --only hundred_car
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +57,7 @@ from forewarn.monitors.trust.hindsight import Counting, Found, Judge
 from forewarn.scenarios.measuring.pairs import outcomes, prolonged
 from forewarn.scenarios.measuring.recorded import kept_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
-from forewarn.scenarios.running.campaign import pool
+from forewarn.scenarios.running.campaign import pool, recordings
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
@@ -96,23 +99,78 @@ class Recordings:
         )  # fmt: skip
 
 
-SETS: dict[str, Callable[[dict[str, str]], str]] = {
-    "hundred_car": lambda row: row["driver"],
-    "deepscenario": lambda row: row["setup"].split("/")[-1].split("-")[0],
-}
-
-
-def read(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
+def archived(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
     """Reads the runs of an archive through the world that replays logs."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as unpacked:
         with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
-        (path,) = Path(folder).glob("*/scenario.yaml")
+            packed.extractall(unpacked, filter="data")
+        (path,) = Path(unpacked).glob("*/scenario.yaml")
         scenario = load_scenario(str(path))
         with (path.parent / "runs.csv").open() as table:
             groups = tuple(group(row) for row in csv.DictReader(table))
         runs, _ = drive(scenario, range(len(groups)))
     return Recordings(scenario, tuple(runs), groups)
+
+
+ROADS = ("road1", "road3", "road4")
+"""The roads of the archive of DeepScenario; the fourth is kept for a last test."""
+
+PUBLISHED = """\
+format: forewarn.scenario/1
+name: deepscenario-files
+title: Apollo 5.0 in the SVL simulator, with the nearest three road users
+world:
+  name: deepscenario
+  settings: {{files: {files}}}
+pilot: {{name: log}}
+laws: [no_collision]
+horizon_s: 5.0
+end: {{max_time_s: 400}}
+abstraction:
+  format: forewarn.abstraction/1
+  name: Apollo among others
+  vocabulary: driving
+  period_s: 0.5
+  predicates:
+    - collision
+    - speed > 5 km/h
+    - acceleration < -1
+    - bands(nearest_distance, 0.5 m, 1.5 m, 4 m, 10 m)
+    - bands(time_to_collision, 1 s, 2 s, 4 s)
+    - bands(pedestrian_distance, 3 m, 10 m)
+    - bands(required_deceleration, 1, 3)
+"""
+"""The scenario of the archive of DeepScenario, for the published files."""
+
+
+def published(copy: Path) -> Recordings:
+    """Reads a copy of the files that DeepScenario publishes."""
+    runs: list[Kept] = []
+    groups: list[str] = []
+    for road in ROADS:
+        files = json.dumps(f"{copy.resolve()}/*/*/{road}-*/*.deepscenario")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "scenario.yaml"
+            path.write_text(PUBLISHED.format(files=files), "utf-8")
+            scenario = load_scenario(path)
+            found, _ = drive(scenario, range(recordings(scenario) or 0))
+        runs += found
+        groups += [road] * len(found)
+    return Recordings(scenario, tuple(runs), tuple(groups))
+
+
+SETS: dict[str, tuple[str, Callable[[Path], Recordings]]] = {
+    "hundred_car": (
+        "hundred_car.tar.xz",
+        partial(archived, group=lambda row: row["driver"]),
+    ),
+    "deepscenario": (
+        "deepscenario.tar.xz",
+        partial(archived, group=lambda row: row["setup"].split("/")[-1].split("-")[0]),
+    ),
+    "deepscenario_files": ("deepscenario-dataset", published),
+}
+"""For each set of recordings, its file or folder, and the function that reads it."""
 
 
 # -- methods of warning
@@ -441,7 +499,8 @@ class Leads(NamedTuple):
 @cache
 def _folds(folder: Path, name: str) -> tuple[Recordings, list[tuple[Corpus, Any]]]:
     """Returns the recordings, and for each fold the training data and held-out runs."""
-    told = read(folder / f"{name}.tar.xz", SETS[name])
+    place, read = SETS[name]
+    told = read(folder / place)
     return told, [(told.corpus(others), out) for others, out in told.shares()]
 
 
@@ -477,9 +536,11 @@ def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 def main() -> None:
     out = Path("out/recordings")
     options = arguments(__doc__, "folder", only=None, way=None, out=out)
+    folder: Path = options.folder
     ways = [options.way] if options.way else list(WAYS)
-    for name in [options.only] if options.only else SETS:
-        measure = partial(_figures, options.folder, name)
+    there = [name for name, (place, _) in SETS.items() if (folder / place).exists()]
+    for name in [options.only] if options.only else there:
+        measure = partial(_figures, folder, name)
         found = stored(options.out / name, ways, measure)
         print(name)
         show(aligned(_table(dict(zip(ways, found, strict=True)))))

@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from recordings import read
+from recordings import archived
 from run import arguments, show
 
 from forewarn.monitors.evaluation.certified import (
@@ -328,7 +328,7 @@ def _recorded(
     """Returns the maximum risk in each run, of a chain over hand-written predicates
     that was not learned from the run.
     """
-    told = read(path, of)
+    told = archived(path, of)
     scenario, groups = told.scenario, list(told.group)
     hand, horizon_s = given(scenario.abstraction).abstraction, scenario.horizon_s
     found: list[Climb] = []

@@ -12,9 +12,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.commander import Paths
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP
-
-_STANDSTILL_KMH = 0.5
-_BRAKING = 0.5  # m/s²
+from forewarn.plugins.driving.act import shown
 
 
 class ApolloActuator:
@@ -50,17 +48,12 @@ class ApolloActuator:
         return Action("stop")
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        speed = frame.values.get("speed")
-        acceleration = frame.values.get("acceleration")
-        if not isinstance(speed, float) or not isinstance(acceleration, float):
-            return None
-        if decision.kind in ("stop", "cut"):
+        def stops(_: float, acceleration: float) -> bool:
             # If the planner reports a stop, the car must also be decelerating.
             means_to = self._emergency_stop() is True and acceleration < 0.0
-            return speed < _STANDSTILL_KMH or acceleration < -_BRAKING or means_to
-        if decision.kind == "slow" and decision.cap_kmh is not None:
-            return speed <= decision.cap_kmh + 1.0 or acceleration < -_BRAKING
-        return True
+            return acceleration < -0.5 or means_to
+
+        return shown(decision, frame, stops)
 
 
 def planner_parameters(action: Action | None) -> dict[str, float]:

@@ -14,7 +14,16 @@ from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.channels import messages
 from forewarn.plugins.driving.places import Junctions, Movement
 from forewarn.plugins.driving.roads import Lane as RoadLane
-from forewarn.plugins.driving.roads import LightName, Line, Link, LinkDirection, Point
+from forewarn.plugins.driving.roads import (
+    LightName,
+    Line,
+    Link,
+    LinkDirection,
+    Point,
+    heading_of,
+    length_of,
+    point_at,
+)
 
 FILES = ("base_map.bin", "base_map.txt")
 MAX_BYTES = 512 << 20
@@ -160,7 +169,7 @@ class _Segment(NamedTuple):
 
 def _segments(lane: Lane) -> Iterator[_Segment]:
     steps = list(zip(lane.shape, lane.shape[1:], strict=False))
-    drawn = sum(math.dist(a, b) for a, b in steps)
+    drawn = length_of(lane.shape)
     scale = lane.length_m / drawn if drawn > 0.0 and lane.length_m > 0.0 else 1.0
     begin = 0.0
     for (ax, ay), (bx, by) in steps:
@@ -259,14 +268,15 @@ def _lane(
     shape = _curve(each.central_curve)
     if len(shape) < 2:
         return None
-    drawn = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
+    drawn = length_of(shape)
     length = each.length if 0.0 < each.length < _LONGEST_M else drawn
     junction = each.junction_id.id
     if not junction and name in governs.junctions:
         # A lane that overlaps a junction belongs to it if its midpoint is inside.
         over = governs.junctions[name]
         outline = junctions.get(over, ())
-        junction = over if not outline or inside(_middle(shape), outline) else ""
+        middle, _ = point_at(shape, drawn / 2.0)
+        junction = over if not outline or inside(middle, outline) else ""
     widths = [s.width for s in (*each.left_sample, *each.right_sample) if s.width > 0.0]
     width = 2.0 * sum(widths) / len(widths) if widths else _USUAL_WIDTH_M
     return Lane(
@@ -300,17 +310,6 @@ def _polygon(polygon: Any) -> tuple[Point, ...]:
     return tuple(
         (p.x, p.y) for p in polygon.point if math.isfinite(p.x) and math.isfinite(p.y)
     )
-
-
-def _middle(shape: Sequence[Point]) -> Point:
-    half = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False)) / 2.0
-    for a, b in zip(shape, shape[1:], strict=False):
-        size = math.dist(a, b)
-        if half <= size:
-            share = half / size if size else 0.0
-            return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
-        half -= size
-    return shape[-1]
 
 
 def _crosswalk(each: Any, junctions: Mapping[str, Sequence[Point]]) -> Crosswalk | None:
@@ -476,10 +475,9 @@ class Network(Junctions[str, Movement]):
             for via in () if lane.junction else self.after(lane):
                 to = self._exit(via) if via.junction else ""
                 if to:
-                    (ax, ay), (bx, by) = lane.shape[-2:]
                     movement = Movement(
                         name, self.name_of[via.name], to, via.turn,
-                        math.atan2(by - ay, bx - ax),
+                        heading_of(lane.shape[-2:]),
                         lane.stops or via.stops, lane.yields or via.yields,
                     )  # fmt: skip
                     yield via.junction, movement

@@ -18,14 +18,13 @@ from itertools import groupby
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.frame import Value
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.driving.bodies import PROVIDES, BodySenses
-from forewarn.plugins.driving.others import rounded
+from forewarn.plugins.driving.foresight import rounded
 from forewarn.plugins.driving.scene import Mover, gap_m, middle, touches
 from forewarn.plugins.logs import RecordedWorld
-from forewarn.plugins.trees import tree
+from forewarn.plugins.trees import Reading
 
 NEAREST = 3
 OF_OBJECTS = tuple(
@@ -51,14 +50,10 @@ _NAME = re.compile(
 _CONTACT_M = 0.3
 """The distance of bodies that counts as contact, because their sizes are not exact."""
 
-_MOST_BYTES, _MOST_ELEMENTS, _MOST_STEPS = 8 << 20, 200_000, 10_000
-_FARTHEST, _FASTEST = 1e7, 83.0  # m, m/s
+_MOST_STEPS = 10_000
+_FASTEST = 83.0  # m/s
 _PERIODS_S = (0.001, 10.0)
 _MOST_M = 1000.0
-_ATTRIBUTES = frozenset(
-    ("timestep", "name", "model", "ObjectType", "objectRef", "timeStamp", "speed",
-     "velocityX", "velocityZ", "positionX", "positionZ", "rotationY")
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,24 +212,22 @@ def read_part(path: Path) -> Part:
     Raises:
         InvalidInput: The file is not of this format, or it exceeds a size limit.
     """
-    data = read_bytes(path, _MOST_BYTES)
-    root = tree(data, str(path), _ATTRIBUTES, _MOST_ELEMENTS)
-    if root.tag != "DeepScenario":
-        raise InvalidInput(
-            f"not a DeepScenario file: the root element is <{root.tag:.40}>",
-            source=str(path),
-        )
-    return _Reading(str(path)).part(root)
+    return _Part(path).part()
 
 
-class _Reading:
+class _Part(Reading):
     """Reads the elements of one file; error messages name the element."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    kind = tag = "DeepScenario"
+    most_bytes, most_elements = 8 << 20, 200_000
+    attributes = frozenset(
+        ("timestep", "name", "model", "ObjectType", "objectRef", "timeStamp", "speed",
+         "velocityX", "velocityZ", "positionX", "positionZ", "rotationY")
+    )  # fmt: skip
 
-    def part(self, root: ET.Element) -> Part:
-        period_s = self._number(root, "timestep", _PERIODS_S[1])
+    def part(self) -> Part:
+        root = self.root()
+        period_s = self._number(root, "timestep", most=_PERIODS_S[1])
         if period_s < _PERIODS_S[0]:
             raise self._wrong("the time step is too short")
         kinds = {
@@ -248,7 +241,7 @@ class _Reading:
                 raise self._wrong(
                     f"object {name!r:.40} has two trajectories, or is not declared"
                 )
-            paths[name] = dict(self._path(action, name, *kinds[name]))
+            paths[name] = dict(self._trajectory(action, name, *kinds[name]))
         egos = [name for name in paths if kinds[name][1] == "Ego"]
         if len(egos) != 1:
             raise self._wrong(f"the file has {len(egos)} egos, but must have one")
@@ -263,7 +256,7 @@ class _Reading:
             ),
         )
 
-    def _path(
+    def _trajectory(
         self, action: ET.Element, name: str, model: str, kind: str
     ) -> Iterator[tuple[int, Seen]]:
         on_foot = kind == "Pedestrian"
@@ -273,7 +266,7 @@ class _Reading:
         called = _PERSON if on_foot else _KINDS.get(model, "car")
         ahead_m = 0.0 if on_foot else size[0] / 2.0
         for point in action.iter("WayPoint"):
-            at = self._number(point, "timeStamp", _MOST_STEPS)
+            at = self._number(point, "timeStamp", most=_MOST_STEPS)
             speed = self._number(self._child(point, "Speed"), "speed")
             if speed < 0.0 or not at.is_integer():
                 raise self._wrong(f"{name:.40}: a time stamp or a speed is invalid")
@@ -303,20 +296,8 @@ class _Reading:
             raise self._wrong(f"a {element.tag:.40} has no {tag}")
         return found
 
-    def _number(self, element: ET.Element, name: str, most: float = _FARTHEST) -> float:
-        text = element.get(name)
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
-        if not abs(value) <= most:
-            raise self._wrong(
-                f"{name}: {text!r:.40} is not a number, or is out of range"
-            )
-        return value
-
-    def _wrong(self, what: str) -> InvalidInput:
-        return InvalidInput(what, source=self._source)
+    def _number(self, element: ET.Element, name: str, **limit: float) -> float:
+        return self._finite(element.get(name), name, **limit)
 
 
 def _type(element: ET.Element) -> str:

@@ -1,42 +1,76 @@
-"""Parses untrusted XML up to a size limit; document type declarations, and thus
+"""Reads untrusted XML files up to a size limit; document type declarations, and thus
 entities, are rejected.
 """
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Collection
+from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.files import read_bytes
 
 _DEEPEST = 40
+_FARTHEST = 1e7
 
 
-def tree(
-    data: bytes, source: str, attributes: Collection[str], most: int
-) -> ET.Element:
-    """Returns the root of an XML document.
+class Reading:
+    """Reads a file of one kind.
 
     Args:
-        data: The document.
-        source: Its path, for error messages.
-        attributes: The names of the attributes to keep.
-        most: The maximum number of elements.
-
-    Raises:
-        InvalidInput: The XML is not well-formed, exceeds a size limit, or has a
-            document type declaration.
+        path: The file.
     """
-    target = _Builder(source, attributes, most)
-    parser = ET.XMLParser(target=target)  # noqa: S314 - no declarations
-    try:
-        parser.feed(data)
-        root: ET.Element = parser.close()
+
+    kind: str
+    """The name of the file format, for error messages."""
+
+    tag: str
+    """The tag of the root."""
+
+    most_bytes: int
+    most_elements: int
+    attributes: Collection[str]
+    """The names of the attributes to keep."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._source = path, str(path)
+
+    def root(self) -> ET.Element:
+        """Returns the root of the document.
+
+        Raises:
+            InvalidInput: The XML is not well-formed, exceeds a size limit, has a
+                document type declaration, or has another root.
+        """
+        data = read_bytes(self._path, self.most_bytes)
+        target = _Builder(self._source, self.attributes, self.most_elements)
+        parser = ET.XMLParser(target=target)  # noqa: S314 - no declarations
+        try:
+            parser.feed(data)
+            root: ET.Element = parser.close()
+        except (ET.ParseError, ValueError, LookupError) as error:
+            raise self._wrong(f"the XML is not well-formed: {error}") from error
+        if root.tag != self.tag:
+            raise self._wrong(
+                f"not a {self.kind} file: the root element is <{root.tag:.40}>"
+            )
         return root
-    except (ET.ParseError, ValueError, LookupError) as error:
-        raise InvalidInput(
-            f"the XML is not well-formed: {error}", source=source
-        ) from error
+
+    def _finite(self, text: str | None, name: str, most: float = _FARTHEST) -> float:
+        try:
+            value = float(text or "")
+        except ValueError:
+            value = math.nan
+        if not abs(value) <= most:
+            raise self._wrong(
+                f"{name}: {text!r:.40} is not a number, or is out of range"
+            )
+        return value
+
+    def _wrong(self, what: str, mend: str = "") -> InvalidInput:
+        return InvalidInput(what, source=self._source, mend=mend)
 
 
 class _Builder(ET.TreeBuilder):

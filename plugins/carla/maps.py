@@ -24,6 +24,8 @@ from forewarn.plugins.driving.roads import (
     LinkDirection,
     Point,
     crossing,
+    heading_of,
+    length_of,
 )
 
 _STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
@@ -183,13 +185,9 @@ def axis_of(outline: Sequence[Point]) -> tuple[tuple[Point, Point], float]:
     return ends, math.dist(a, b)
 
 
-def heading_of(line: Sequence[Point]) -> float:
-    (ax, ay), (bx, by) = line[0], line[-1]
-    return math.degrees(math.atan2(by - ay, bx - ax))
-
-
 def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> LinkDirection:
-    turned = (heading_of(behind[:2]) - heading_of(before[-2:]) + 180.0) % 360.0 - 180.0
+    turned = heading_of(behind[:2]) - heading_of(before[-2:])
+    turned = (math.degrees(turned) + 180.0) % 360.0 - 180.0
     if abs(turned) < _STRAIGHT_ON:
         return LinkDirection.FORWARD
     if abs(turned) > _TURNED_ROUND:
@@ -292,11 +290,10 @@ class CarlaNet(Junctions[int, _Movement]):
         name = self._names[key]
         edge, _, number = name.rpartition("_")
         shape = shape_of(self._map, start)
-        length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
         links = tuple(Link(self._names[n], "", LinkDirection.FORWARD) for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
         return Lane(
-            name, edge, int(number), length, start.lane_width, limit,
+            name, edge, int(number), length_of(shape), start.lane_width, limit,
             f":{start.junction_id}" if start.is_junction else "", True, links, shape,
         )  # fmt: skip
 
@@ -351,7 +348,7 @@ class CarlaNet(Junctions[int, _Movement]):
                     self._junction[link.via],
                     _Movement(
                         lane.name, link.via, link.to, link.turn,
-                        math.radians(heading_of(lane.shape[-2:])),
+                        heading_of(lane.shape[-2:]),
                         _STOP in signs, _YIELD in signs, inner, beside, straight,
                         any(
                             self._signals.light(self._keys[n], link.turn)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from forewarn.abstractions.errors import InvalidInput, TooLarge
-from forewarn.abstractions.files import read_bytes
+from forewarn.abstractions.errors import TooLarge
 from forewarn.plugins.driving.roads import LinkDirection, Point, length_of
 from forewarn.plugins.driving.scene import Colour, TurnSignal
-from forewarn.plugins.trees import tree
+from forewarn.plugins.trees import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +151,6 @@ class RecordedScene:
     problems: Mapping[int, tuple[State, int]]
 
 
-_MOST_BYTES = 64 << 20
-_MOST_ELEMENTS = 800_000
-
-_ATTRIBUTES = ("id", "ref", "timeStepSize", "drivingDir")
-_FARTHEST = 1e7
 _MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # per file, per intersection
 _LONGEST_M, _LONGEST_IN_ALL_M = 20_000.0, 2_000_000.0
 _FASTEST = 83.0  # m/s
@@ -181,22 +175,18 @@ def read_scene(path: Path) -> RecordedScene:
     Raises:
         InvalidInput: The file is not a CommonRoad file, or it exceeds a size limit.
     """
-    root = tree(read_bytes(path, _MOST_BYTES), str(path), _ATTRIBUTES, _MOST_ELEMENTS)
-    if root.tag != "commonRoad":
-        raise InvalidInput(
-            f"not a CommonRoad file: the root element is <{root.tag:.40}>",
-            source=str(path),
-        )
-    return _Reading(str(path)).scene(root)
+    return _Scene(path).scene()
 
 
-class _Reading:
+class _Scene(Reading):
     """Reads the elements of one file; error messages name the element."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    kind, tag = "CommonRoad", "commonRoad"
+    most_bytes, most_elements = 64 << 20, 800_000
+    attributes = ("id", "ref", "timeStepSize", "drivingDir")
 
-    def scene(self, root: ET.Element) -> RecordedScene:
+    def scene(self) -> RecordedScene:
+        root = self.root()
         period_s = self._finite(root.get("timeStepSize"), "its timeStepSize")
         if not _STEPS_S[0] <= period_s <= _STEPS_S[1]:
             raise self._wrong(
@@ -457,17 +447,6 @@ class _Reading:
         x, y = element.findtext("x"), element.findtext("y")
         return self._finite(x, name), self._finite(y, name)
 
-    def _finite(self, text: str | None, name: str) -> float:
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
-        if not abs(value) <= _FARTHEST:
-            raise self._wrong(
-                f"{name}: {text!r:.40} is not a number, or is out of range"
-            )
-        return value
-
     def _id(self, element: ET.Element) -> int:
         return int(self._finite(element.get("id"), f"the id of a {element.tag:.30}"))
 
@@ -477,9 +456,6 @@ class _Reading:
     def _refs(self, element: ET.Element, tag: str) -> Iterator[int]:
         for each in element.findall(tag):
             yield self._ref(each)
-
-    def _wrong(self, what: str, mend: str = "") -> InvalidInput:
-        return InvalidInput(what, source=self._source, mend=mend)
 
 
 def _sign_ids(element: ET.Element) -> frozenset[str]:

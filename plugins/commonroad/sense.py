@@ -16,6 +16,7 @@ from forewarn.plugins.driving.roads import (
     LinkDirection,
     Roads,
     crossing,
+    heading_of,
     length_of,
 )
 from forewarn.plugins.driving.scene import (
@@ -139,14 +140,13 @@ class CommonRoadNet(Junctions[int, Movement]):
     def _all_movements(self) -> Iterator[tuple[int, Movement]]:
         for number, name in self.names.items():
             lane, signs = self._lanes[name], self._told.lanelets[number].signs
-            (ax, ay), (bx, by) = lane.shape[-2:]
             for link in () if lane.inside else lane.links:
                 if link.via:
                     yield (
                         int(self._lanes[link.via].junction[1:]),
                         Movement(
                             name, link.via, link.to, link.turn,
-                            math.atan2(by - ay, bx - ax), link.stops,
+                            heading_of(lane.shape[-2:]), link.stops,
                             bool(signs & self._told.yields),
                         ),
                     )  # fmt: skip

@@ -269,16 +269,32 @@ class CarActuator:
         self._last_s = math.nan
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        speed = frame.values.get("speed")
-        acceleration = frame.values.get("acceleration")
-        if not isinstance(speed, float) or not isinstance(acceleration, float):
-            return None
-        if decision.kind in ("stop", "cut"):
+        def stops(speed: float, acceleration: float) -> bool:
             clears = frame.values.get("in_junction") is True and speed <= CLEARS_KMH + 1
-            return speed < _STANDSTILL_KMH or acceleration < -0.5 or clears
-        if decision.kind == "slow" and decision.cap_kmh is not None:
-            return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
-        return True
+            return acceleration < -0.5 or clears
+
+        return shown(decision, frame, stops)
+
+
+def shown(
+    decision: Decision, frame: Frame, stops: Callable[[float, float], bool]
+) -> bool | None:
+    """Whether a frame shows that a car obeys a decision; None if its motion is unknown.
+
+    Args:
+        decision: The decision.
+        frame: The frame.
+        stops: Whether a moving car stops, given its speed in km/h and its acceleration
+            in m/s².
+    """
+    speed, acceleration = frame.values.get("speed"), frame.values.get("acceleration")
+    if not isinstance(speed, float) or not isinstance(acceleration, float):
+        return None
+    if decision.kind in ("stop", "cut"):
+        return speed < _STANDSTILL_KMH or stops(speed, acceleration)
+    if decision.kind == "slow" and decision.cap_kmh is not None:
+        return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
+    return True
 
 
 def wanted_acceleration(action: Action | None, speed: float) -> float:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from forewarn.plugins.driving.encroachment import Encroachments
-from forewarn.plugins.driving.foresight import DRAC, Foresight
-from forewarn.plugins.driving.others import Demand, rounded, see_lead
+from forewarn.plugins.driving.foresight import DRAC, Foresight, rounded
+from forewarn.plugins.driving.others import Demand, see_lead
 from forewarn.plugins.driving.scene import (
     LEAD_SEEN_M,
     Mover,

@@ -170,9 +170,9 @@ class Foresight:
         lead = values["lead_distance"]
         unanswered_s = self._age("unanswered_age", demand)
         return {
-            "line_deceleration": _rounded(to_line),
-            "line_shortfall": None if to_line is None else _rounded(to_line - brakes),
-            "shortfall": None if asked is None else _rounded(asked - brakes),
+            "line_deceleration": rounded(to_line),
+            "line_shortfall": None if to_line is None else rounded(to_line - brakes),
+            "shortfall": None if asked is None else rounded(asked - brakes),
             "unanswered_age": 0.0 if unanswered_s is None else unanswered_s,
             "turn_signal_age": self._age(
                 "turn_signal_age", signal in ("left", "right")
@@ -180,9 +180,7 @@ class Foresight:
             "standing_age": self._age("standing_age", values["speed"] < _STANDSTILL),
             "giving_way_age": self._age("giving_way_age", gives_way),
             "jam_age": self._age("jam_age", values["traffic_jam"]),
-            "headway": (
-                None if lead is None or speed < 1.0 else _rounded(lead / speed)
-            ),
+            "headway": (None if lead is None or speed < 1.0 else rounded(lead / speed)),
             "lead_acceleration": self._of_lead(lead, values["lead_speed"]),
         }
 
@@ -230,8 +228,8 @@ def to_lead_speed(values: Mapping[str, Any]) -> float | None:
     if lead is None or lead_kmh is None or values["speed"] <= lead_kmh:
         return None
     closing = (values["speed"] - lead_kmh) / 3.6
-    return _rounded(min(_MOST, closing * closing / (2.0 * max(lead, _NEAR_M))))
+    return rounded(min(_MOST, closing * closing / (2.0 * max(lead, _NEAR_M))))
 
 
-def _rounded(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)

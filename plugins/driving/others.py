@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from forewarn.plugins.driving.foresight import Progress
+from forewarn.plugins.driving.foresight import Progress, rounded
 from forewarn.plugins.driving.roads import Foe, Footway, LinkDirection, Passage
 from forewarn.plugins.driving.scene import (
     EGO_WIDTH_M,
@@ -118,10 +118,6 @@ def arrival_s(distance: float, speed: float, turn: float) -> float:
     if speed >= _SLOW:
         return distance / speed
     return math.sqrt(speed * speed / 4.0 + distance) - speed / 2.0
-
-
-def rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 _JUNCTION_M = 50.0  # this near to a junction, a turn signal announces a turn

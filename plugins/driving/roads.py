@@ -50,6 +50,12 @@ def length_of(line: Line) -> float:
     return sum(math.dist(a, b) for a, b in zip(line, line[1:], strict=False))
 
 
+def heading_of(line: Line) -> float:
+    """Returns the direction from the first to the last point of a line in radians."""
+    (ax, ay), (bx, by) = line[0], line[-1]
+    return math.atan2(by - ay, bx - ax)
+
+
 def point_at(line: Line, along: float) -> tuple[Point, Point]:
     """Returns the point at a distance along a line, and the line's direction there."""
     point, direction = (line[0][0], line[0][1]), (1.0, 0.0)

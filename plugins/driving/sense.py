@@ -26,7 +26,13 @@ from pydantic import Field
 from forewarn.abstractions.serial import Strict
 from forewarn.plugins.driving.act import CarSurroundings
 from forewarn.plugins.driving.encroachment import Encroachments
-from forewarn.plugins.driving.foresight import DRAC, Foresight, Progress, to_lead_speed
+from forewarn.plugins.driving.foresight import (
+    DRAC,
+    Foresight,
+    Progress,
+    rounded,
+    to_lead_speed,
+)
 from forewarn.plugins.driving.foresight import NAMES as FORESIGHT
 from forewarn.plugins.driving.others import (
     Conflict,
@@ -35,7 +41,6 @@ from forewarn.plugins.driving.others import (
     around,
     braking,
     jammed,
-    rounded,
     see_around,
     see_crossing,
     see_lead,

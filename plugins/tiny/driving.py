@@ -26,6 +26,7 @@ from forewarn.plugins.contracts import (
     SteppedWorld,
     Thing,
 )
+from forewarn.plugins.driving.act import shown
 
 PERIOD_S = 0.1
 BRAKE_LIMIT = 8.0  # m/s²
@@ -41,7 +42,6 @@ LANE_M = 3.5
 
 _DRAG = 0.3  # m/s², without a command
 _RESPONSE = 0.5  # fraction of a new command that takes effect in each period
-_STANDSTILL_KMH = 0.5
 
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -392,12 +392,4 @@ class TinyActuator(Replacing):
         return Action("control", {"acceleration": -6.0})
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        speed = frame.values.get("speed")
-        acceleration = frame.values.get("acceleration")
-        if not isinstance(speed, float) or not isinstance(acceleration, float):
-            return None
-        if decision.kind in ("stop", "cut"):
-            return speed < _STANDSTILL_KMH or acceleration < -1.0
-        if decision.kind == "slow" and decision.cap_kmh is not None:
-            return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
-        return True
+        return shown(decision, frame, lambda _, acceleration: acceleration < -1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from forewarn import ForewarnError
@@ -48,14 +49,6 @@ class Call:
 CALLS: dict[str, Call] = {}
 
 
-def answers(name: str) -> Callable[[Handler], Handler]:
-    return _marked(name, "answers")
-
-
-def does(name: str) -> Callable[[Handler], Handler]:
-    return _marked(name, "does")
-
-
 def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
     def keep(handler: Handler) -> Handler:
         CALLS[name] = Call(name, kind, handler)
@@ -63,6 +56,9 @@ def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
 
     return keep
 
+
+answers = partial(_marked, kind="answers")
+does = partial(_marked, kind="does")
 
 _MOST_STEP_S = 10.0
 _OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from forewarn.standins.carla.actors import (
     Actor,
@@ -36,8 +39,8 @@ COMFORT = 3.0  # m/s²
 SIDEWAYS = 8.0  # m/s²
 MAX_STEER_DEG = 70.0
 
-_STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
-"""Pairs of a speed in m/s and the fraction of the steering command that is applied."""
+_STEERING = (0.0, 5.6, 16.7, 33.3), (1.0, 0.9, 0.8, 0.7)
+"""Speeds in m/s, and the fraction of the steering command that is applied at each."""
 
 
 def move(car: Vehicle, dt: float) -> None:
@@ -126,18 +129,9 @@ def _steer(car: Vehicle, speed: float, dt: float) -> float:
             car.steer_deg = 0.0
             return 0.0
         steer = min(1.0, max(-1.0, steer))
-        car.steer_deg = MAX_STEER_DEG * steer * _share(abs(speed))
+        share = float(np.interp(abs(speed), *_STEERING))
+        car.steer_deg = MAX_STEER_DEG * steer * share
     return math.radians(car.steer_deg)
-
-
-def _share(speed: float) -> float:
-    last = _STEERING[0]
-    for point in _STEERING[1:]:
-        if speed < point[0]:
-            part = (speed - last[0]) / (point[0] - last[0])
-            return last[1] + part * (point[1] - last[1])
-        last = point
-    return last[1]
 
 
 def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> None:
@@ -216,7 +210,7 @@ def touching(
             for other in others
             if solid(other)
         ),
-        key=_along,
+        key=itemgetter(0),
     )
     start, count = 0, len(bodies)
     for actor in sorted(actors, key=lambda a: a.at[0]):
@@ -235,10 +229,6 @@ def touching(
             if _overlap(actor, other) and not _attached(actor, other):
                 met.append(number)
         yield actor, frozenset(met)
-
-
-def _along(body: tuple[float, float, float, int, Actor]) -> float:
-    return body[0]
 
 
 def hold_back(car: Vehicle, other: Actor) -> None:

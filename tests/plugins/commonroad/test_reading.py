@@ -180,11 +180,11 @@ def test_what_is_too_large_or_not_there_is_refused(
             patched.setattr(reading, most, 0)
             with pytest.raises(InvalidInput, match=words):
                 read(OLD, tmp_path)
-    monkeypatch.setattr(reading, "_MOST_ELEMENTS", 30)
+    monkeypatch.setattr(reading._Scene, "most_elements", 30)
     with pytest.raises(InvalidInput, match="more than 30 elements"):
         read(OLD, tmp_path)
     packed = tmp_path / "packed.xml.gz"
     packed.write_bytes(gzip.compress(b" " * 10_000))
-    monkeypatch.setattr(reading, "_MOST_BYTES", 5_000)
+    monkeypatch.setattr(reading._Scene, "most_bytes", 5_000)
     with pytest.raises(InvalidInput, match="larger than the limit of 5000"):
         read_scene(packed)

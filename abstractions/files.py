@@ -179,7 +179,8 @@ _OWN = re.compile(r"""\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
 
 
 def other_kind(text: str, wanted: str) -> str:
-    """A problem that names the format of a file of another kind; empty if unknown.
+    """Returns a problem that names the format of a file of another kind; empty if
+    unknown.
 
     Args:
         text: The beginning of the file.
@@ -514,7 +515,9 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 
 
 def _other_kind(path: Path, line: bytes) -> tuple[str, str] | None:
-    """The kind of a file that is not text, and what to do about it, if it is known."""
+    """Returns the kind of a file that is not text, and what to do about it, if it is
+    known.
+    """
     if line.startswith(b"PAR1"):
         return "this is a Parquet file", f"name it {path.stem}.parquet"
     if line.startswith(b"PK\3\4"):

@@ -160,7 +160,7 @@ def _check_format(
 def _explain(
     details: ErrorDetails, model: type[BaseModel], key: str
 ) -> tuple[str, str]:
-    """The problem and its fix; `key` is the last key in the error's place."""
+    """Returns the problem and its fix; `key` is the last key in the error's place."""
     kind = details["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, details["loc"][:-1])
@@ -222,7 +222,7 @@ def _said(details: ErrorDetails) -> str:
 
 
 def _written(kind: str, details: ErrorDetails, key: str) -> str:
-    """A hint on how to write the expected value; empty if there is none."""
+    """Returns a hint on how to write the expected value; empty if there is none."""
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
         return f"write [{given!r:.60}]"

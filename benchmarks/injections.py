@@ -71,7 +71,7 @@ class Tally:
     succeeded: int = 0
 
     def shares(self) -> tuple[float, float, float]:
-        """The utility, the utility under attack, and the attack success rate."""
+        """Returns the utility, utility under attack, and attack success rate."""
         return (
             self.solved / self.tasks,
             self.solved_attacked / self.attacked,

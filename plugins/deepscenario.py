@@ -164,7 +164,8 @@ def _runs(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _contact(part: Part, what: str) -> int:
-    """The step at which the ego first touches what it collides with, or the last step.
+    """Returns the step at which the ego first touches what it collides with, or the
+    last step.
 
     The name of a file only says that the ego collides at some time in the file, and
     the file does not contain obstacles.
@@ -178,7 +179,7 @@ def _contact(part: Part, what: str) -> int:
 
 
 def _nearest(ego: Seen, others: Sequence[Seen]) -> Iterator[tuple[str, Value]]:
-    """The signals of the nearest road users, the nearest first."""
+    """Yields the signals of the nearest road users, the nearest first."""
     away = sorted(
         ((gap_m(ego.body, each.body), each) for each in others),
         key=lambda pair: (pair[0], pair[1].body.name),
@@ -190,7 +191,7 @@ def _nearest(ego: Seen, others: Sequence[Seen]) -> Iterator[tuple[str, Value]]:
 
 
 def _row(ego: Seen, other: Seen, room_m: float) -> tuple[Value, ...]:
-    """A road user's name, kind, distance, bearing and closing speed."""
+    """Returns a road user's name, kind, distance, bearing and closing speed."""
     (x, y), (its_x, its_y) = middle(ego.body), middle(other.body)
     dx, dy = its_x - x, its_y - y
     turned = math.remainder(math.atan2(dy, dx) - ego.body.heading, math.tau)
@@ -321,7 +322,9 @@ _POINT = """<WayPoint timeStamp="{at}"><DynamicParameters><Speed speed="{speed}"
 
 
 def _example() -> DeepScenarioWorld:
-    """A world with twenty identical runs of an ego that approaches a standing truck."""
+    """Returns a world with twenty identical runs of an ego that approaches a standing
+    truck.
+    """
     files = {
         f"{run}_scenario_{part}.deepscenario": _written(part).encode()
         for run in range(20)

@@ -402,7 +402,9 @@ class Queue:
 
 
 def _message_of(request: ToolCallRequest, call: str) -> Key:
-    """The key of the message that contains a call: its id and the ids of its calls."""
+    """Returns the key of the message that contains a call: its id and the ids of its
+    calls.
+    """
     state: Any = request.state
     messages = state.get("messages", []) if isinstance(state, dict) else state
     for message in reversed(messages or []):

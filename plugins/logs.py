@@ -220,7 +220,7 @@ class LogWorld(RecordedWorld):
         return values
 
     def _signals(self, path: Path) -> tuple[str, ...]:
-        """The signals in the columns of a log."""
+        """Returns the signals in the columns of a log."""
         if is_foreign(path):
             columns = next(foreign_rows(path, self._columns), [])
         else:

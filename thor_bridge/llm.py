@@ -128,7 +128,7 @@ class HouseholdLLM:
         ]
 
     def _told(self, luck: Random) -> str:
-        """The first prompt."""
+        """Returns the first prompt."""
         known = [
             task
             for task in own_tasks().values()

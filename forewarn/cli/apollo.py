@@ -70,7 +70,7 @@ class Connection:
     node: bool = False
 
     def chosen(self) -> str:
-        """The chosen connection: the bridge's address, or `node`."""
+        """Returns the chosen connection: the bridge's address, or `node`."""
         if self.node == (self.bridge is not None):
             raise click.UsageError("give either --bridge tcp://HOST:PORT or --node")
         return self.bridge or "node"
@@ -95,13 +95,13 @@ class ApolloSurroundings:
     edition: Edition = 9
 
     def road_map(self) -> Path:
-        """The path of Apollo's map."""
+        """Returns the path of Apollo's map."""
         if self.map_ is None:
             raise click.UsageError("give --map, the folder or file of Apollo's map")
         return self.map_
 
     def surroundings(self) -> dict[str, Any]:
-        """The values of --told, parsed and checked."""
+        """Returns the values of --told, parsed and checked."""
         from forewarn.abstractions.errors import InvalidInput, suggest
         from forewarn.abstractions.files import parse_yaml
         from forewarn.abstractions.serial import validated
@@ -120,7 +120,7 @@ class ApolloSurroundings:
         return {name: getattr(checked, name) for name in given}
 
     def size(self) -> dict[str, float] | None:
-        """The dimensions of the car from --body; None if not given."""
+        """Returns the dimensions of the car from --body; None if not given."""
         text = self.body
         if text is None:
             return None

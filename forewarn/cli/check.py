@@ -169,7 +169,7 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """The rows of the table for a law, with two probabilities for each state.
+    """Returns the rows of the table for a law, with two probabilities for each state.
 
     The first applies if the run begins in the state, the second if the law's monitor is
     in its worst state.

@@ -62,7 +62,7 @@ class Enough:
     budget: Annotated[str, "RUNS|TIME"] = "1000"
 
     def limits(self, episodes: int | None) -> tuple[int, float]:
-        """The maximum number of runs, and the time limit in s."""
+        """Returns the maximum number of runs, and the time limit in s."""
         match = _BUDGET.fullmatch(self.budget.strip())
         if match is None or not float(match[1]):
             raise click.BadParameter(
@@ -161,7 +161,7 @@ def collect(
 
 
 def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """The files that contain the traces of these runs."""
+    """Returns the files that contain the traces of these runs."""
     from forewarn.scenarios.running.campaign import kept_in
 
     found = kept_in(out, episodes)
@@ -169,8 +169,8 @@ def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
 
 
 def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """The names of other traces in the folder, which `forewarn learn` would read
-    too.
+    """Returns the names of other traces in the folder, which `forewarn learn` would
+    read too.
     """
     from forewarn.abstractions.readers.stored import stored_runs
 

@@ -19,7 +19,9 @@ completed.
 def _beginning(
     names: Iterable[str], incomplete: str, endings: tuple[str, ...] = ()
 ) -> list[CompletionItem]:
-    """Completions for the typed text: names, folders, and files with these endings."""
+    """Returns completions for the typed text: names, folders, and files with these
+    endings.
+    """
     found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     typed = os.path.expanduser(incomplete)
     for path in sorted(glob(f"{escape(typed)}*")) if endings else ():

@@ -159,7 +159,7 @@ def _measured(done: Travelled) -> Iterator[str]:
 
 
 def sentence(done: Travelled) -> str:
-    """A sentence with the results of one part of the demo."""
+    """Returns a sentence with the results of one part of the demo."""
     from forewarn.scenarios.measuring.shown import lead_times
 
     leg, row = done.leg, done.row

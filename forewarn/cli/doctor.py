@@ -84,7 +84,9 @@ def _examine(piece: str) -> dict[str, Any]:
 
 
 def _cyber() -> dict[str, Any]:
-    """The status of Apollo's Python bindings, which no package registry provides."""
+    """Returns the status of Apollo's Python bindings, which no package registry
+    provides.
+    """
     from forewarn.apollo_bridge.support import examine
 
     support = examine()
@@ -99,7 +101,7 @@ def _cyber() -> dict[str, Any]:
 
 
 def _unity() -> dict[str, Any]:
-    """The status of AI2-THOR's Unity build, which our embedded household does
+    """Returns the status of AI2-THOR's Unity build, which our embedded household does
     not need.
     """
     from forewarn.thor_bridge.support import examine

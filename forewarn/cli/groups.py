@@ -77,7 +77,7 @@ class Working:
     on: Annotated[str | None, "ray[://HOST:PORT]", _ray] = None
 
     def pool(self) -> Pool:
-        """The pool of processes."""
+        """Returns the pool of processes."""
         from forewarn.scenarios.running.campaign import pool
 
         return pool(self.jobs, self.on)
@@ -306,7 +306,7 @@ def _offered() -> tuple[str, ...]:
 
 
 def kind(text: str) -> Kind:
-    """The intervention with this name."""
+    """Returns the intervention with this name."""
     from forewarn.monitors.guarding.decision import SEVERITY
 
     return SEVERITY[SEVERITY.index(text)]
@@ -426,8 +426,8 @@ def to_log() -> Listener:
 
 @cache
 def _webhook(url: str, allow_host: str | None) -> Listener:
-    """The listener of this process that posts each intervention to a webhook; pending
-    posts are sent before the process exits.
+    """Returns the listener of this process that posts each intervention to a webhook;
+    pending posts are sent before the process exits.
     """
     from multiprocessing.util import Finalize
 
@@ -473,7 +473,9 @@ class Telling:
 
 
 def person() -> Approver | None:
-    """An approver that asks the person at the terminal; None without a terminal."""
+    """Returns an approver that asks the person at the terminal; None without a
+    terminal.
+    """
     from forewarn.plugins.loop.approval import Console
 
     return Console() if sys.stdin.isatty() else None

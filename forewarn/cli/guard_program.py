@@ -78,7 +78,9 @@ class Asking:
             raise click.UsageError(f"--how {self.how} requires --replies")
 
     def chat(self) -> tuple[Chat, str]:
-        """The chat with the model, and a description of the model for the output."""
+        """Returns the chat with the model, and a description of the model for the
+        output.
+        """
         self.check()
         from forewarn.plugins.chat import Partner
 
@@ -95,7 +97,7 @@ class Asking:
         return partner.chat(0), who
 
     def shown(self, nothing: bool = False, farthest: bool = False) -> Shown:
-        """The past cases to show a model."""
+        """Returns the past cases to show a model."""
         from forewarn.plugins.programs.memory import Memory
         from forewarn.plugins.programs.writing import Shown
 
@@ -334,7 +336,7 @@ class Judged:
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
     def table(self) -> RoleTable | None:
-        """The role table, if there is one."""
+        """Returns the role table, if there is one."""
         from forewarn.abstractions.files import read_json
         from forewarn.monitors.programs.request import role_table
 

@@ -77,7 +77,7 @@ class GuardOptions:
         record: Path | None = None,
         live: Sequence[Callable[[], Listener]] = (),
     ) -> Guarding:
-        """The configuration of the guard.
+        """Returns the configuration of the guard.
 
         Args:
             record: The file or folder for run records.

@@ -206,7 +206,7 @@ _NEXT = (
 
 
 def _stem(model: Path) -> str:
-    """The path of a model without its suffixes."""
+    """Returns the path of a model without its suffixes."""
     name = str(model)
     for ending in (".gz", ".json", ".model"):
         name = name.removesuffix(ending)

@@ -245,7 +245,7 @@ def _measure_family(name: str, judged: Judged, working: Working) -> None:
 def _training(
     wish: Wish, given: Path | None, on: Pool, folder: Path
 ) -> Sequence[Stored]:
-    """The training runs for baselines that learn; empty if there are none."""
+    """Returns the training runs for baselines that learn; empty if there are none."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs

@@ -95,7 +95,7 @@ def left_out(folders: Iterable[Path]) -> list[str]:
 
 
 def shown(law: str) -> str:
-    """The name of a law, truncated if it is a long formula."""
+    """Returns the name of a law, truncated if it is a long formula."""
     return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
 
 
@@ -212,7 +212,7 @@ def progress(
 def _pace(
     first: tuple[float, int] | None, now: tuple[float, int], total: int | None
 ) -> str:
-    """The rate per second and the time left, as text."""
+    """Returns the rate per second and the time left, as text."""
     if first is None or now[1] == first[1] or now[0] == first[0]:
         return ""
     rate = (now[1] - first[1]) / (now[0] - first[0])
@@ -226,6 +226,6 @@ def _pace(
 
 
 def _memory() -> str:
-    """The peak memory use so far, as text."""
+    """Returns the peak memory use so far, as text."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return f", {used / (1 << 20 if sys.platform == 'darwin' else 1 << 10):,.0f} MiB"

@@ -67,8 +67,8 @@ class Known:
         return replace(rules, functions={**rules.functions, **own})
 
     def of(self, rules: RuleSet, domain: Domain | None = None) -> Library:
-        """The predicates of a domain (default: that of the rules), including those of
-        the user and those in the rules' Python files.
+        """Returns the predicates of a domain (default: that of the rules), including
+        those of the user and those in the rules' Python files.
         """
         from forewarn.monitors.rules.libraries import library
         from forewarn.plugins.programs.rules import known_to
@@ -78,7 +78,7 @@ class Known:
         return known_to(self.added(rules), library(domain, own))
 
     def of_all(self, rules: RuleSet) -> dict[Domain, Library]:
-        """The predicates of all domains, including those of the user."""
+        """Returns the predicates of all domains, including those of the user."""
         from forewarn.monitors.rules.predicates import DOMAINS
 
         return {each: self.of(rules, each) for each in DOMAINS}
@@ -110,7 +110,9 @@ def _is_of(path: Path, domain: Domain) -> bool:
 
 @cache
 def _named(path: Path) -> str | None:
-    """The domain named in a file of predicates; cached, because parsing is slow."""
+    """Returns the domain named in a file of predicates; cached, because parsing is
+    slow.
+    """
     from forewarn.abstractions.files import read_yaml
 
     content = read_yaml(path)

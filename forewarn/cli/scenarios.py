@@ -105,7 +105,7 @@ def _payload(scenario: Scenario) -> dict[str, Any]:
 
 
 def _shipped(scenario: Scenario) -> list[Model]:
-    """The models shipped with a scenario."""
+    """Returns the models shipped with a scenario."""
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.shipped import shipped_with
 

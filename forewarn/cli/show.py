@@ -60,7 +60,7 @@ class Risked:
     policy: File | None = None
 
     def steps(self, period_s: float | None) -> int:
-        """The horizon in steps."""
+        """Returns the horizon in steps."""
         if self.within is not None:
             if self.horizon is not None:
                 raise click.UsageError("--horizon and --within cannot be combined")
@@ -119,7 +119,7 @@ def show(model: File, /, *, asked: Risked) -> None:
 def _shown(
     model: Path, found: Model, asked: Risked
 ) -> tuple[dict[str, Any], list[str]]:
-    """One model, as JSON and as text."""
+    """Returns one model, as JSON and as text."""
     from forewarn.monitors.chains.intervals import premise
     from forewarn.monitors.risk.evidence import abstraction_of
 
@@ -163,7 +163,7 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
 
 
 def bounds_line(delta: float, support: str) -> str:
-    """A sentence with the confidence level and the assumptions of the bounds."""
+    """Returns a sentence on the confidence level and assumptions of the bounds."""
     return (
         f"With probability {1 - delta:g}, [low, high] contains the true value in "
         f"every state; it assumes {support}."

@@ -184,7 +184,7 @@ def _trained(lesson: _Lesson, shown: Shown = lambda items, *_: items) -> _Learne
 
 
 def _told(trained: Trained) -> dict[str, Any]:
-    """The facts about the model, or about each of several models."""
+    """Returns the facts about the model, or about each of several models."""
     found = [
         {
             "laws": [law.name for law in each.laws],

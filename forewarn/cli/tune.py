@@ -340,8 +340,8 @@ def _wanted(
     scenario: Scenario,
     used: list[int],
 ) -> Wanted:
-    """The claim to certify, with runs that were used neither for the model nor the
-    policy.
+    """Returns the claim to certify, with runs that were used neither for the model nor
+    the policy.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.evaluation.figures import runs_for

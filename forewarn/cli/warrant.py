@@ -249,8 +249,8 @@ def _asked(wish: Guaranteeing) -> Any:
 def _stored(
     logs: Sequence[Path], name: str | None, working: Working
 ) -> tuple[Scenario | None, list[Stored]]:
-    """The scenario, if one is given or the logs are a scenario file, and the stored
-    runs.
+    """Returns the scenario, if one is given or the logs are a scenario file, and the
+    stored runs.
     """
     from forewarn.abstractions.readers.stored import FACTS, files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import YAML
@@ -274,7 +274,7 @@ def _stored(
 def _laws(
     texts: Sequence[str], scenario: Scenario | None, vocabulary: Any
 ) -> list[Law]:
-    """The requested laws; each part of a law becomes a separate law."""
+    """Returns the requested laws; each part of a law becomes a separate law."""
     from forewarn.monitors.laws.lawbook import find_laws, law_book
     from forewarn.monitors.risk.evidence import told_apart
 

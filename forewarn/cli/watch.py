@@ -358,7 +358,7 @@ def _renames(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
-    """The laws with this name; a single law keeps the name that the user gave."""
+    """Returns the laws with this name; a single law keeps the given name."""
     from dataclasses import replace
 
     from forewarn.abstractions.errors import InvalidExpression
@@ -405,7 +405,9 @@ def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
 
 
 def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]]:
-    """The time intervals of violations, each with the ranges of the law's signals."""
+    """Returns the time intervals of violations, each with the ranges of the law's
+    signals.
+    """
     from forewarn.monitors.laws.judging import instances
 
     return [
@@ -418,7 +420,9 @@ def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]
 def _span(
     law: Law, trace: Trace, from_s: float, until_s: float
 ) -> dict[str, list[float]]:
-    """The minimum and maximum of each numeric signal of the law in a time interval."""
+    """Returns the minimum and maximum of each numeric signal of the law in a time
+    interval.
+    """
     from forewarn.abstractions.frame import is_number
 
     during = [f.values for f in trace.frames if from_s <= f.time_s <= until_s]

@@ -103,8 +103,8 @@ def absorbed(
 
 
 def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats, Bools]:
-    """For each of n states, the probability of reaching the good exit, and whether the
-    graph alone determines it.
+    """Returns for each of n states the probability of reaching the good exit, and
+    whether the graph alone determines it.
 
     Probabilities that the graph determines are exactly 0 or 1; all others lie strictly
     between 0 and 1.
@@ -151,7 +151,7 @@ def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats,
 
 
 def _row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
-    """The sum of the weights in each of n rows."""
+    """Returns the sum of the weights in each of n rows."""
     return np.bincount(rows, weight, n).astype(np.float64)
 
 
@@ -276,7 +276,7 @@ def _reduced(
 def _iterated(
     source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
 ) -> Floats | None:
-    """A solution by iteration if its error is provably small; otherwise None.
+    """Returns a solution by iteration if its error is provably small; otherwise None.
 
     The error is e = (I - A)^-1 r, where r is the residual. Let s be |r| plus the
     rounding error, and w a solution for the right-hand side s. If (I - A) w is verified
@@ -303,7 +303,9 @@ def _iterated(
 
 
 def _krylov(system: csr_array, known: Floats) -> tuple[Floats, Floats]:
-    """An approximate solution, refined while the refinement helps, and its residual."""
+    """Returns an approximate solution, refined while the refinement helps, and its
+    residual.
+    """
     from scipy.sparse.linalg import bicgstab
 
     found, residual = np.zeros(known.size), known

@@ -119,7 +119,7 @@ class Chain:
         return len(self.data)
 
     def index(self, name: str) -> int:
-        """The number of the state with this name."""
+        """Returns the number of the state with this name."""
         try:
             return self.number[name]
         except KeyError:
@@ -128,21 +128,21 @@ class Chain:
             ) from None
 
     def row(self, state: int) -> dict[int, float]:
-        """The successors of a state and their probabilities."""
+        """Returns the successors of a state and their probabilities."""
         at = slice(self.indptr[state], self.indptr[state + 1])
         return dict(zip(self.indices[at].tolist(), self.data[at].tolist(), strict=True))
 
     def exact_row(self, state: int) -> dict[int, Fraction]:
-        """The successors and their probabilities as fractions; doubles keep their exact
-        binary value.
+        """Returns the successors and their probabilities as fractions; doubles keep
+        their exact binary value.
         """
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else map(Fraction, self.data[at].tolist())
         return dict(zip(self.indices[at].tolist(), values, strict=True))
 
     def written_row(self, state: int) -> list[tuple[int, str]]:
-        """The successors, with their probabilities as text that parses to the same
-        values.
+        """Returns the successors, with their probabilities as text that parses to the
+        same values.
         """
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else self.data[at].tolist()
@@ -150,7 +150,7 @@ class Chain:
         return list(zip(self.indices[at].tolist(), texts, strict=True))
 
     def sources(self) -> NDArray[np.int64]:
-        """The source state of every entry of `indices` and `data`."""
+        """Returns the source state of every entry of `indices` and `data`."""
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def dense(self) -> NDArray[np.float64]:
@@ -159,7 +159,7 @@ class Chain:
         return matrix
 
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about repairs that were made to the source."""
+        """Returns warnings about repairs that were made to the source."""
         if not self.deadlocks:
             return ()
         names = ", ".join(self.states[i] for i in self.deadlocks[:5])
@@ -226,7 +226,7 @@ class Chain:
 
 
 def repeated(names: Sequence[str]) -> str:
-    """The first name that duplicates an earlier one."""
+    """Returns the first name that duplicates an earlier one."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -236,7 +236,7 @@ def repeated(names: Sequence[str]) -> str:
 
 
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
-    """The error for a row whose probabilities do not sum to 1."""
+    """Returns the error for a row whose probabilities do not sum to 1."""
     text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
     if len(text) > 40:
         text = f"{float(total):.12g}" if total < 10 else "more than 10"
@@ -282,7 +282,9 @@ def count_pairs(
 
 
 def compressed(states: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
-    """The distinct codes in ascending order, and the array as indices into them."""
+    """Returns the distinct codes in ascending order, and the array as indices into
+    them.
+    """
     if len(states) and 0 <= states.min() and states.max() < _SMALL_CODES:
         seen = np.bincount(states)
         codes = np.flatnonzero(seen)

@@ -82,8 +82,8 @@ class IntervalChain:
         return len(self.states)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
-        """The values of each row's successors; an unseen successor has the value 1 if
-        `maximise`, otherwise 0.
+        """Returns the values of each row's successors; an unseen successor has the
+        value 1 if `maximise`, otherwise 0.
         """
         found: Floats = values[..., self.successors]
         if self.unseen is not None:
@@ -112,9 +112,7 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        """One robust Bellman backup: maps `values[..., n]` to expected values `[...,
-        n]`.
-        """
+        """Computes a robust Bellman backup: expected values from `values[..., n]`."""
         successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
         if self.choice.shape != successor_values.shape:
@@ -154,7 +152,7 @@ class RobustStep:
 def clopper_pearson(
     states: Sequence[str], counts: Counts, delta: float, open_rows: Bools | None = None
 ) -> IntervalChain:
-    """Exact binomial bounds that hold for all transitions at once.
+    """Returns exact binomial bounds that hold for all transitions at once.
 
     The error probability `delta` is split evenly over the necessary intervals: one per
     successor for a state with three or more successors, one for a state with two, and
@@ -195,7 +193,7 @@ def clopper_pearson(
 def model_intervals(
     model: Model, delta: float, *, closed_support: bool = False
 ) -> IntervalChain:
-    """The interval chain of a learned model, over its chain's states.
+    """Returns the interval chain of a learned model, over its chain's states.
 
     Args:
         model: A model with counts.
@@ -216,7 +214,7 @@ def model_intervals(
 
 
 def premise(model: Model, *, closed_support: bool = False) -> str:
-    """The assumptions behind bounds on this model, as text."""
+    """Returns the assumptions behind bounds on this model, as text."""
     if closed_support:
         return (
             f"that only the {model.support} transitions are possible (closed support)"
@@ -227,7 +225,8 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
 
 
 def open_rows(model: Model) -> Bools:
-    """The states of a learned model that may have successors that were never observed.
+    """Returns the states of a learned model that may have successors that were never
+    observed.
 
     The result excludes END, and states whose successors were declared or already
     include all that the abstraction allows.
@@ -260,8 +259,8 @@ def open_rows(model: Model) -> Bools:
 
 
 def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
-    """The counts with END as a successor of every state, because a trace may end in a
-    state where no trace has ended so far.
+    """Returns the counts with END as a successor of every state, because a trace may
+    end in a state where no trace has ended so far.
 
     Rows with an unseen successor may lead to END in any case, and rows without
     successors stay unchanged.
@@ -276,7 +275,9 @@ def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
 
 
 def binomial_bounds(hits: Floats, trials: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Lower and upper Clopper-Pearson bounds, each with error probability `tail`."""
+    """Returns lower and upper Clopper-Pearson bounds, each with error probability
+    `tail`.
+    """
     from scipy.special import betaincinv
 
     pairs, back = np.unique(np.stack([hits, trials]), axis=1, return_inverse=True)
@@ -296,7 +297,8 @@ _CERTAIN = 1e-12
 def robust_reach(
     chain: IntervalChain, goal: Bools, lost: Bools, *, maximise: bool
 ) -> Floats:
-    """The minimum or maximum probability of ever reaching the goal from each state.
+    """Returns the minimum or maximum probability of ever reaching the goal from each
+    state.
 
     The method is robust policy iteration over the states whose value the graph does not
     determine. Paths that pass through a state in `lost` do not count.
@@ -341,8 +343,8 @@ def robust_reach(
 def _led(
     chain: IntervalChain, goal: Bools, lost: Bools, policy: Floats, maximise: bool
 ) -> Bools:
-    """The states from which the goal can be reached: under the given policy if nature
-    maximises, and under every choice of nature if nature minimises.
+    """Returns the states from which the goal can be reached: under the given policy if
+    nature maximises, and under every choice of nature if nature minimises.
     """
     moving, found = ~(goal | lost), goal
     if maximise and chain.unseen is not None:
@@ -366,7 +368,9 @@ def _led(
 def _solve(
     chain: IntervalChain, policy: Floats, goal: Bools, unknown: Bools, maximise: bool
 ) -> Floats:
-    """The probability of reaching the goal from the unknown states under one policy."""
+    """Returns the probability of reaching the goal from the unknown states under one
+    policy.
+    """
     names = np.flatnonzero(unknown)
     place = np.full(chain.n, -1)
     place[names] = np.arange(len(names))

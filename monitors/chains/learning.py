@@ -111,7 +111,9 @@ class Tally:
 
     @classmethod
     def of(cls, model: Model) -> Tally:
-        """The counts from which a model was learned, to which more can be added."""
+        """Returns the counts from which a model was learned, to which more can be
+        added.
+        """
         if model.counts is None:
             raise InvalidInput(
                 "the model has no transition counts, so no traces can be added to it"
@@ -174,7 +176,7 @@ class Support:
 
     @classmethod
     def valid(cls, abstraction: Abstraction) -> Support:
-        """All transitions that the abstraction allows between its valid states."""
+        """Allows every transition that is possible under the abstraction."""
         states = abstraction.valid_states(int(MAX_TRANSITIONS**0.5))
         names = [abstraction.state_name(bits) for bits in states]
         texts = abstraction.texts
@@ -191,7 +193,7 @@ class Support:
 
     @classmethod
     def of(cls, model: Model) -> Support:
-        """The support that was used to smooth a learned model."""
+        """Returns the support that was used to smooth a learned model."""
         if model.counts is None or model.support in ("observed", "all"):
             return cls(model.support)
         names, end = model.chain.states, model.chain.end
@@ -275,7 +277,7 @@ def learn(
 
 
 def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
-    """The allowed successors of each state."""
+    """Returns the allowed successors of each state."""
     if support.rows is None:
         if support.kind == "all":
             check_size(len(tally.seen), len(tally.seen) ** 2)
@@ -307,7 +309,7 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A sort key that puts s2 before s10 and sorts bit vectors by their value."""
+    """Returns a sort key that puts s2 before s10 and sorts bit vectors by value."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     numbers = (part.lstrip("0") for part in parts)
     return [

@@ -51,7 +51,7 @@ class Counts:
         return dict(zip(self.indices[at].tolist(), self.seen[at].tolist(), strict=True))
 
     def support(self, state: int) -> list[int]:
-        """The successors that a state may have, ascending."""
+        """Returns the successors that a state may have, ascending."""
         found: list[int] = self.indices[
             self.indptr[state] : self.indptr[state + 1]
         ].tolist()
@@ -209,7 +209,9 @@ def refuse_other(
 
 
 def trained_on(model: Model) -> frozenset[str]:
-    """The scenarios whose runs were used to learn a model or to tune its policy."""
+    """Returns the scenarios whose runs were used to learn a model or to tune its
+    policy.
+    """
     facts = model.training
     entries = [*facts.get("files", ()), *facts.get("set_aside", ())]
     return frozenset(entry["scenario"] for entry in entries if entry.get("scenario"))
@@ -250,7 +252,7 @@ def _differences(
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
-    """A model without laws, with a single state that contains every frame."""
+    """Returns a model without laws, with a single state that contains every frame."""
     abstraction = from_expressions(
         ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
     )

@@ -81,7 +81,7 @@ class Labelling:
     # Names
 
     def meaning(self, name: str, column: int = 0) -> Mask:
-        """The states to which a name refers."""
+        """Returns the states to which a name refers."""
         found = list(self._meanings(name))
         if not found:
             return self._other_expression(name, column)
@@ -128,8 +128,8 @@ class Labelling:
             return None
 
     def _other_expression(self, name: str, column: int) -> Mask:
-        """The states of a quoted expression that is not a predicate but follows from
-        predicates.
+        """Returns the states of a quoted expression that is not a predicate but follows
+        from predicates.
         """
         unknown = InvalidProperty(
             f'unknown name "{name}"',
@@ -164,7 +164,9 @@ class Labelling:
     # Expressions over signals
 
     def decide(self, expression: Expression) -> Mask:
-        """The states in which an expression is true, according to the abstraction."""
+        """Returns the states in which an expression is true, according to the
+        abstraction.
+        """
         text = repr(expression)
         if self.abstraction is None:
             mend = f"--define '{text}=...'"
@@ -183,7 +185,7 @@ class Labelling:
         return self._expressions[text]
 
     def proposition(self, expression: Expression) -> Mask:
-        """The states in which a law's proposition is true.
+        """Returns the states in which a law's proposition is true.
 
         Names have the same meaning as in a property; all other expressions are
         evaluated by the abstraction.
@@ -206,8 +208,8 @@ class Labelling:
     # Variables
 
     def compare(self, variable: str, relation: str, other: str, column: int) -> Mask:
-        """The states in which a comparison of a variable with a number, variable or
-        state is true.
+        """Returns the states in which a comparison of a variable with a number,
+        variable or state is true.
         """
         if not self.chain.variables and variable == STATE:
             return self._compare_states(relation, other, column)

@@ -42,7 +42,7 @@ class LawAnswer:
 
 
 def laws_on(labelling: Labelling, name_or_formula: str) -> tuple[Law, ...]:
-    """The laws with this name, or the formula as a law; a formula may use
+    """Returns the laws with this name, or the formula as a law; a formula may use
     definitions.
     """
     abstraction = labelling.abstraction
@@ -59,8 +59,8 @@ def check_law(
     period_s: float | None = None,
     within: int | None = None,
 ) -> LawAnswer:
-    """The probability that the law is violated at any time, or within a number of
-    steps.
+    """Returns the probability that the law is violated at any time, or within a number
+    of steps.
     """
     chain = labelling.chain
     automaton = compiled_on(labelling, law, period_s)
@@ -84,8 +84,8 @@ def _at_end(
     letters: NDArray[np.int64],
     within: int | None,
 ) -> tuple[NDArray[np.float64], Mask]:
-    """For each monitor state, whether it leads to a violation at END, and whether it
-    can occur there.
+    """Returns for each monitor state whether it leads to a violation at END, and
+    whether it can occur there.
 
     At END, the monitor reads the last state repeatedly. If a monitor
     state can follow several last states, the worst of these states counts.
@@ -104,8 +104,8 @@ def _at_end(
 
 
 def compiled_on(labelling: Labelling, law: Law, period_s: float | None) -> Automaton:
-    """The law's automaton, restricted to the letters that occur in this chain if all
-    letters would be too many.
+    """Returns the law's automaton, restricted to the letters that occur in this chain
+    if all letters would be too many.
     """
     options: dict[str, Any] = {"vocabulary": law.vocabulary}
     abstraction = labelling.abstraction

@@ -109,8 +109,8 @@ class Property:
         return any(token.text == "=?" for token in self.tokens)
 
     def for_storm(self) -> tuple[str, dict[str, Mask]]:
-        """The property with each name replaced by a label, and the states of each
-        label.
+        """Returns the property with each name replaced by a label, and the states of
+        each label.
         """
         labels = {
             f"n{i}": t.mask for i, t in enumerate(self.tokens) if t.mask is not None
@@ -260,7 +260,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
-    """The tokens, with every name and comparison replaced by a mask."""
+    """Returns the tokens, with every name and comparison replaced by a mask."""
     found, at = list[Token](), 0
     while at < len(tokens):
         token, sign, other = (tokens[min(at + i, len(tokens) - 1)] for i in range(3))
@@ -298,7 +298,9 @@ def _unquoted(token: Token) -> str:
 
 
 def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
-    """The value with which a variable is compared, and the value's number of tokens."""
+    """Returns the value with which a variable is compared, and the value's number of
+    tokens.
+    """
     token = tokens[at]
     if token.text == "-" and tokens[at + 1].text.isdecimal():
         return f"-{tokens[at + 1].text}", 2

@@ -62,7 +62,7 @@ class Question:
         self._engine, self._exact = engine, exact
 
     def _asked(self, start: str | None) -> list[int]:
-        """The states for which the answer is requested."""
+        """Returns the states for which the answer is requested."""
         chain = self._chain
         if start in (None, "all"):
             return list(range(chain.n))
@@ -172,7 +172,7 @@ class Question:
             )
 
     def words(self, state: str) -> str:
-        """The predicates that are true in a state, if the model has predicates."""
+        """Returns a state's true predicates as text; empty without an abstraction."""
         if self._abstraction is None or self._chain.index(state) == self._chain.end:
             return ""
         held = self._abstraction.holding(self._abstraction.bits(state))

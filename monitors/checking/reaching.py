@@ -50,13 +50,13 @@ _HIT, _MISS = (0.0, 1.0, 0.0), (1.0, 0.0, 1.0)
 
 
 def _letters(path: Path) -> Ints:
-    """The letter that a path's monitor reads in each state."""
+    """Returns the letter that a path's monitor reads in each state."""
     return np.where(path.goal, _GOAL, np.where(path.hold, _MOVING, _LOST))
 
 
 def _within(step: Backup, path: Path, ends: tuple[float, float, float]) -> Floats:
-    """The expected value of a path's monitor after the path's steps, given the values
-    of the monitor's states.
+    """Returns the expected value of a path's monitor after the path's steps, given the
+    values of the monitor's states.
     """
     letters, steps = _letters(path), path.steps if path.steps is not None else 1
     start = np.repeat(np.array(ends)[:, None], len(letters), axis=1)
@@ -67,8 +67,8 @@ def _within(step: Backup, path: Path, ends: tuple[float, float, float]) -> Float
 
 
 def likelihood(chain: Chain, path: Path) -> Floats:
-    """The probability of a path from every state: exactly 0 or 1 where the graph
-    determines it, and strictly between 0 and 1 elsewhere.
+    """Returns the probability of a path from every state: exactly 0 or 1 where the
+    graph determines it, and strictly between 0 and 1 elsewhere.
     """
     letters, none = _letters(path), np.zeros(0, np.int64)
     reading = Reading(
@@ -89,7 +89,7 @@ def likelihood(chain: Chain, path: Path) -> Floats:
 
 
 def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:
-    """The minimum and maximum probability over all chains within the intervals."""
+    """Returns the minimum and maximum probability over chains in the intervals."""
 
     def extreme(maximise: bool) -> Floats:
         if path.next or path.steps is not None:

@@ -95,7 +95,9 @@ def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
 
 
 def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
-    """The rows as fractions; a double becomes the fraction of its printed decimal."""
+    """Returns the rows as fractions; a double becomes the fraction of its printed
+    decimal.
+    """
     rows = list[dict[int, Fraction]]()
     for i in range(chain.n):
         row = {j: Fraction(text) for j, text in chain.written_row(i)}
@@ -111,7 +113,7 @@ def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
 
 
 def fraction_array(values: list[Any]) -> NDArray[Any]:
-    """An array of Fractions from Storm's rationals."""
+    """Returns an array of Fractions from Storm's rationals."""
     array = np.empty(len(values), dtype=object)
     # Converted through decimals, because Python's own conversion is limited to 4300
     # digits.
@@ -123,6 +125,6 @@ def fraction_array(values: list[Any]) -> NDArray[Any]:
 
 
 def fraction_text(value: Fraction) -> str:
-    """The fraction as text, even beyond Python's own limit of 4300 digits."""
+    """Returns the fraction as text, even beyond Python's own limit of 4300 digits."""
     top, bottom = (format(Decimal(n), "f") for n in value.as_integer_ratio())
     return top if bottom == "1" else f"{top}/{bottom}"

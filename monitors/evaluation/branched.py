@@ -52,7 +52,7 @@ class Band(Strict):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The band as JSON, with Clopper-Pearson bounds."""
+        """Returns the band as JSON, with Clopper-Pearson bounds."""
         found: dict[str, Any] = {"risk": list(self.risk), "runs": self.runs}
         for way in WAYS:
             broke = getattr(self, way)
@@ -63,19 +63,19 @@ class Band(Strict):
 
 @lru_cache(maxsize=256)
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """The two-sided Clopper-Pearson interval for a fraction."""
+    """Returns the two-sided Clopper-Pearson interval for a fraction."""
     delta = (1 - CONFIDENCE) / 2
     low = 1 - at_most(whole - part, whole, delta)
     return round(low, 4), round(at_most(part, whole, delta), 4)
 
 
 def number_of(risk: float) -> int:
-    """The number of the band that contains a risk."""
+    """Returns the number of the band that contains a risk."""
     return sum(risk >= edge for edge in EDGES[1:-1])
 
 
 def band_of(bands: Sequence[Band], risk: float) -> Band | None:
-    """The band that contains a risk; None if no run reached the band."""
+    """Returns the band that contains a risk; None if no run reached the band."""
     if risk != risk:
         return None
     low = EDGES[number_of(risk)]
@@ -87,7 +87,7 @@ HEAD = ("risk", "runs", "break a law", "slowed", "stopped")
 
 
 def if_acted(law: str) -> str:
-    """The title of the table that shows the bands of a law."""
+    """Returns the title of the table that shows the bands of a law."""
     return (
         f"{law}: violations in runs that are repeated from their first moment in each"
         " risk band: without an intervention, slowed, and stopped (with 95 % bounds)."
@@ -95,7 +95,7 @@ def if_acted(law: str) -> str:
 
 
 def cells(band: Mapping[str, Any]) -> tuple[object, ...]:
-    """A table row for a band in its JSON form."""
+    """Returns a table row for a band in its JSON form."""
     low, high = band["risk"]
     return f"{low:g} to {high:g}", band["runs"], *(_share(band[way]) for way in WAYS)
 
@@ -116,5 +116,5 @@ def _share(found: Mapping[str, Any]) -> str:
 
 
 def by_law(found: Mapping[str, Sequence[Band]]) -> dict[str, list[dict[str, Any]]]:
-    """The bands of each law in their JSON form."""
+    """Returns the bands of each law in their JSON form."""
     return {law: [band.as_dict() for band in bands] for law, bands in found.items()}

@@ -72,7 +72,7 @@ class Guarantee(Strict):
         return KINDS[self.rate]
 
     def sentence(self) -> str:
-        """The guarantee as text."""
+        """Returns the guarantee as text."""
         came = f"{self.failures} of {self.runs} {self.kind} runs"
         if self.rate == "false_alarms":
             what = "of clean runs have an alarm"
@@ -111,7 +111,7 @@ class Lack:
         return f"{self.why}; {self.more} more {KINDS[self.rate]} runs are needed"
 
     def sentence(self) -> str:
-        """The reason with the law, as text."""
+        """Returns the reason with the law, as text."""
         return f"{self.law}: {self.reason}"
 
 
@@ -210,7 +210,7 @@ def judge(
 
 
 def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
-    """The number of further runs needed if failures stay as frequent."""
+    """Returns the number of further runs needed if failures stay as frequent."""
     fewest = suffices(failures, runs, most, delta)
     return None if fewest is None else max(fewest - runs, 1)
 
@@ -218,7 +218,7 @@ def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
 def over_groups(
     failures: Iterable[tuple[int, int]], delta: float
 ) -> tuple[float, float]:
-    """The mean of the failure rates of groups, and its upper confidence bound.
+    """Returns the mean of the failure rates of groups, and its upper confidence bound.
 
     Each group counts once, however many runs it has. Groups are assumed to be
     independent of each other; runs within a group need not be independent. The bound is
@@ -237,8 +237,8 @@ def over_groups(
     mean = sum(rates) / n
 
     def possible(at: float) -> float:
-        """An upper bound on the probability of a mean this low if the true rate is
-        `at`.
+        """Returns an upper bound on the probability of a mean this low if the true rate
+        is `at`.
         """
         if at <= mean:
             return 1.0
@@ -258,7 +258,7 @@ def over_groups(
 
 
 def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
-    """The p-value of the hypothesis that all groups have the same failure rate.
+    """Returns the p-value of the hypothesis that all groups have the same failure rate.
 
     The failures are assigned to the groups at random, and the deviations from the
     common rate are compared with the observed one.

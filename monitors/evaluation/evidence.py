@@ -63,7 +63,7 @@ _Runs = Annotated[int, Field(ge=0, le=MAX_RUNS)]
 
 @cache
 def _log_factorials(bits: int) -> NDArray[np.float64]:
-    """The logarithms of the factorials of all numbers below 2 ** bits."""
+    """Returns the logarithms of the factorials of all numbers below 2 ** bits."""
     logs: NDArray[np.float64] = np.log(np.arange(1.0, 2**bits)).cumsum()
     return np.concatenate(([0.0], logs))
 
@@ -101,8 +101,8 @@ class Reference:
     def chances(
         self, happened: int, runs: int, more: int, least: int = 0
     ) -> NDArray[np.float64]:
-        """The probabilities that the event happens in exactly `least`, `least` + 1, …,
-        `more` of `more` further runs.
+        """Returns the probabilities that the event happens in exactly `least`, `least`
+        + 1, …, `more` of `more` further runs.
 
         Args:
             happened: The number of runs so far in which the event happened.
@@ -211,7 +211,7 @@ class Rate:
         return _Window(stake, length, int(enough[0]), float(tails[enough[0]]))
 
     def _worth(self, window: _Window) -> float:
-        """The present value of a bet."""
+        """Returns the present value of a bet."""
         if window.needed is None:
             return window.stake
         odds = window.stake / window.chance
@@ -223,11 +223,11 @@ class Rate:
         return odds * float(chances.sum())
 
     def _kept(self, length: int) -> float:
-        """The part of the stake that is reserved for later windows."""
+        """Returns the part of the stake that is reserved for later windows."""
         return self._shares[length] * (1 - _FIRST) / (self.runs // length + 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """The evidence in the form that `from_dict` restores."""
+        """Returns the evidence in the form that `from_dict` restores."""
         outcomes = "".join("1" if each else "0" for each in self._outcomes)
         reference = to_json(self.reference)
         kept = {"reference": reference, "level": self.level, "outcomes": outcomes}
@@ -322,7 +322,9 @@ class Histogram(Strict):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
-        """A histogram with ten bins of about equal size, or fewer if values repeat."""
+        """Returns a histogram with ten bins of about equal size, or fewer if values
+        repeat.
+        """
         tenths = np.quantile(values, np.arange(1, 10) / 10).tolist() if values else []
         edges = sorted({round(each, 6) for each in tenths})
         counts = [0] * (len(edges) + 1)
@@ -356,7 +358,7 @@ def outcome_of(
     broken: Broken | None,
     horizon_s: float,
 ) -> Outcome:
-    """The outcome of a run.
+    """Returns the outcome of a run.
 
     Args:
         times_s: The time of each frame, in seconds.

@@ -24,12 +24,12 @@ _RESAMPLES = 1000
 
 
 def rate(part: int, whole: int) -> float | None:
-    """A fraction; None if the total is zero."""
+    """Returns a fraction; None if the total is zero."""
     return part / whole if whole else None
 
 
 def wilson(part: float, whole: int) -> Interval | None:
-    """Wilson's interval for a fraction; None if the total is zero."""
+    """Returns Wilson's interval for a fraction; None if the total is zero."""
     if not whole:
         return None
     share, weight = part / whole, _Z * _Z / whole
@@ -42,7 +42,7 @@ def wilson(part: float, whole: int) -> Interval | None:
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Summary statistics of times: mean, median, 10th percentile and maximum."""
+    """Returns the mean, median, 10th percentile and maximum of times."""
     if not values:
         return dict.fromkeys(("mean", "median", "p10", "max"))
     array = np.asarray(values, np.float64)
@@ -57,7 +57,7 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 def bootstrap(
     runs: int, statistic: Callable[[NDArray[np.int64]], float]
 ) -> Interval | None:
-    """The bootstrap percentile interval of a statistic over runs.
+    """Returns the bootstrap percentile interval of a statistic over runs.
 
     Args:
         runs: The number of runs.
@@ -76,7 +76,7 @@ def bootstrap(
 
 
 def mean_interval(values: NDArray[np.float64]) -> Interval | None:
-    """The bootstrap interval of a mean over runs; runs with the value NaN are
+    """Returns the bootstrap interval of a mean over runs; runs with the value NaN are
     ignored.
     """
 
@@ -126,7 +126,7 @@ class Promise(Strict):
         confidence: float = CONFIDENCE,
         tried: int = 1,
     ) -> Promise:
-        """The guarantee for a threshold that depends only on the clean runs.
+        """Returns the guarantee for a threshold that depends only on the clean runs.
 
         Args:
             allowed: Maximum fraction of clean runs with an alarm.
@@ -145,8 +145,8 @@ class Promise(Strict):
         )  # fmt: skip
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
-        """The guarantee as text; `came` contains the figures of `Warned` for other
-        runs.
+        """Returns the guarantee as text; `came` contains the figures of `Warned` for
+        other runs.
         """
         said = (
             f"guaranteed with {100 * self.confidence:.3g} % confidence: a false-alarm"
@@ -165,7 +165,7 @@ class Promise(Strict):
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The maximum number of clean runs with an alarm at which the rate is still
+    """Returns the maximum number of clean runs with an alarm at which the rate is still
     guaranteed.
 
     Consider a threshold that all but k of the clean runs stay below. The probability
@@ -182,14 +182,16 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
 
 def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The minimum number of clean runs for a guarantee; None if no number suffices."""
+    """Returns the minimum number of clean runs for a guarantee; None if no number
+    suffices.
+    """
     if allowed <= 0.0:
         return None
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
 
 
 def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
-    """The one-sided upper Clopper-Pearson bound for a fraction."""
+    """Returns the one-sided upper Clopper-Pearson bound for a fraction."""
     from scipy.special import betaincinv
 
     return (
@@ -198,7 +200,7 @@ def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
 
 
 def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
-    """The minimum number of runs that bounds a rate by `allowed`, with `part`
+    """Returns the minimum number of runs that bounds a rate by `allowed`, with `part`
     failures.
     """
     return _fewest(lambda runs: at_most(part, runs, delta) <= allowed)
@@ -207,8 +209,8 @@ def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
 def suffices(
     part: int, whole: int, allowed: float, delta: float = 1 - CONFIDENCE
 ) -> int | None:
-    """The minimum number of runs that bounds a rate by `allowed`, if failures stay as
-    frequent as `part` of `whole`; None if no number suffices.
+    """Returns the minimum number of runs that bounds a rate by `allowed`, if failures
+    stay as frequent as `part` of `whole`; None if no number suffices.
     """
     if allowed <= 0 or (part and part >= allowed * whole):
         return None
@@ -217,8 +219,8 @@ def suffices(
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """The smallest sufficient number of runs, provided that all larger numbers also
-    suffice.
+    """Returns the smallest sufficient number of runs, provided that all larger numbers
+    also suffice.
     """
     high = 1
     while not enough(high):

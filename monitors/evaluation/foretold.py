@@ -62,8 +62,8 @@ class Foretold:
     broken: Broken | None
 
     def came_true(self, horizon_s: float) -> Bools:
-        """For each tick, whether an obligation that was pending then, or arose within H
-        after it, was not met.
+        """Returns for each tick whether an obligation that was pending then, or arose
+        within H after it, was not met.
         """
         return came_true(self.broken, self.times_s, horizon_s)
 
@@ -117,8 +117,8 @@ def ordinary_of(
 
 
 def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
-    """The Brier skill score of the risks: 1 is perfect, 0 is no better than the base
-    rate.
+    """Returns the Brier skill score of the risks: 1 is perfect, 0 is no better than the
+    base rate.
 
     Args:
         found: The runs of one law.
@@ -152,8 +152,8 @@ def early(
     allowed: float,
     within_s: float = math.inf,
 ) -> Floats:
-    """The lead time of each violation's warning, in seconds; NaN without a timely
-    warning.
+    """Returns the lead time of each violation's warning, in seconds; NaN without a
+    timely warning.
 
     The threshold is chosen so that at most the allowed fraction of clean runs has an
     alarm. An alarm is in time if it comes before the trigger or, when most triggers are
@@ -184,8 +184,8 @@ def early(
 
 
 def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The value of each violation's warning, averaged over the allowed false-alarm
-    rates.
+    """Returns the value of each violation's warning, averaged over the allowed
+    false-alarm rates.
     """
     told = np.nan_to_num(np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
@@ -193,7 +193,7 @@ def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def shared(early_s: Floats) -> tuple[float, float]:
-    """The fraction of violations with a warning, and the mean lead time."""
+    """Returns the fraction of violations with a warning, and the mean lead time."""
     told = early_s[~np.isnan(early_s)]
     return told.size / max(early_s.size, 1), float(told.sum()) / max(told.size, 1)
 
@@ -409,7 +409,7 @@ def unmet_ahead(
 def _until_violated(
     automaton: Automaton, table: list[list[int]], column: list[int]
 ) -> Ints:
-    """The monitor's state at every frame up to the first violation."""
+    """Returns the monitor's state at every frame up to the first violation."""
     states, state = list[int](), automaton.initial
     for letter in column:
         state = table[state][letter]

@@ -53,8 +53,8 @@ class Guarantee(Strict):
         return not self.lacking()
 
     def lacking(self) -> list[str]:
-        """The reasons why there is no guarantee, with the number of runs that would
-        suffice; empty if there is a guarantee.
+        """Returns the reasons why there is no guarantee, with the number of runs that
+        would suffice; empty if there is a guarantee.
         """
         found = []
         for part, allowed, what in (
@@ -80,7 +80,7 @@ class Guarantee(Strict):
         return (self.drawn, self.model, self.policy) == (drawn, model, policy)
 
     def sentence(self) -> str:
-        """The guarantee as text."""
+        """Returns the guarantee as text."""
         slowed, counted = "", f"{self.broke} of {self.runs} held-out runs did"
         if self.slowed < 1:
             slowed = (
@@ -101,5 +101,5 @@ def _percent(share: float) -> str:
 
 
 def bound(part: int, whole: int, allowed: float, confidence: float) -> float:
-    """The upper confidence bound on a rate; 1 if any rate is allowed."""
+    """Returns the upper confidence bound on a rate; 1 if any rate is allowed."""
     return allowed if allowed >= 1 else at_most(part, whole, 1 - confidence)

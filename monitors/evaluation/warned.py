@@ -95,7 +95,7 @@ class WarnedRun:
         return not math.isnan(self.lead_s(harmless=True))
 
     def lead_s(self, harmless: bool, slack_s: float = _LEAD_SLACK_S) -> float:
-        """The lead time of the first alarm; NaN unless it came in time.
+        """Returns the lead time of the first alarm; NaN unless it came in time.
 
         Args:
             harmless: Whether most triggers are harmless. If so, a warning is in time if
@@ -198,7 +198,7 @@ class Warned:
         return sum(run.onsets for run in self.clean) / hours if hours else None
 
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
-        """The lead time of the first alarm in each violating run; NaN if not
+        """Returns the lead time of the first alarm in each violating run; NaN if not
         detected.
         """
         return np.array(
@@ -212,8 +212,8 @@ class Warned:
         )
 
     def early(self, horizon_s: float) -> int:
-        """The number of violations that were detected more than the horizon before the
-        trigger.
+        """Returns the number of violations that were detected more than the horizon
+        before the trigger.
         """
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
@@ -225,7 +225,7 @@ class Warned:
         return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
 
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
-        """The figures by which every warning method is evaluated."""
+        """Returns the figures by which every warning method is evaluated."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
         return {
@@ -297,7 +297,7 @@ class Scored:
     forced: frozenset[int] = frozenset()
 
     def at(self, threshold: float, inclusive: bool = True) -> WarnedRun:
-        """The run's alarms at a threshold, and its violation."""
+        """Returns the run's alarms at a threshold, and its violation."""
         flags = alarms(self.scores, threshold, self.forced, inclusive)
         return warned_run(self.times_s, flags, self.broken)
 
@@ -314,12 +314,12 @@ class Scored:
 def warned_at(
     runs: Sequence[Scored], threshold: float, inclusive: bool = True
 ) -> Warned:
-    """The runs' alarms at a threshold, and their violations."""
+    """Returns the runs' alarms at a threshold, and their violations."""
     return Warned(tuple(run.at(threshold, inclusive) for run in runs))
 
 
 def trade_off(runs: Sequence[Scored], horizon_s: float) -> list[dict[str, Any]]:
-    """Points of the trade-off curve, from the lowest threshold to the highest."""
+    """Returns points of the trade-off curve, the lowest threshold first."""
     tops = np.unique([run.top for run in runs])
     tops = tops[np.isfinite(tops)]
     if not tops.size:
@@ -352,7 +352,8 @@ def _over(figure: Any, warned: Warned, trigger: bool) -> float | None:
 def best_allowed(
     points: Sequence[Mapping[str, Any]], allowed: float = ALLOWED
 ) -> Mapping[str, Any] | None:
-    """The point with the highest detection rate at the allowed false-alarm rate.
+    """Returns the point with the highest detection rate at the allowed false-alarm
+    rate.
 
     The point is chosen and evaluated on the same runs, so its figures are slightly
     optimistic, to the same degree for every method.
@@ -399,20 +400,20 @@ class Climb:
         return self.steps[-1][1] if self.steps else 0.0
 
     def warned(self, threshold: float) -> WarnedRun:
-        """The run's first alarm at a threshold, and its violation."""
+        """Returns the run's first alarm at a threshold, and its violation."""
         alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """The lead times of the runs with an alarm in time, at a threshold."""
+    """Returns the lead times of the runs with an alarm in time, at a threshold."""
     leads = (each.warned(at).lead_s(harmless) for each in climbs)
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
 
 def threshold(climbs: Sequence[Climb], spared: int) -> float:
-    """The lowest threshold at which at most this many clean runs have an alarm.
+    """Returns the lowest threshold at which at most this many clean runs have an alarm.
 
     The threshold is infinite if no risk is high enough.
     """

@@ -167,7 +167,7 @@ class Choice:
         return self.evidence[0].kind
 
     def as_dict(self) -> dict[str, Any]:
-        """The facts about the choice that are stored in the model."""
+        """Returns the facts about the choice that are stored in the model."""
         return {
             "chosen": self.evidence[0].kind,
             "folds": self.folds,
@@ -175,7 +175,9 @@ class Choice:
         }
 
     def text(self, said: str) -> str:
-        """The text of the abstraction file, which begins with `said` as a comment."""
+        """Returns the text of the abstraction file, which begins with `said` as a
+        comment.
+        """
         return tree_text(self.abstraction, self.leaves, said)
 
     def sentences(self) -> Iterator[str]:
@@ -324,7 +326,7 @@ def _candidates(
 
 
 def given(hand: Abstraction) -> Choice:
-    """The choice of a hand-made abstraction without any other candidates."""
+    """Returns the choice of a hand-made abstraction without any other candidates."""
     found = Found(hand)
     return Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
 
@@ -377,8 +379,8 @@ def _parts(laws: Sequence[Law]) -> list[Law]:
 
 
 def _groups(corpus: Corpus, laws: Sequence[Law]) -> list[tuple[Law, ...]]:
-    """One group per law; laws with too few violations for a choice join the first
-    group.
+    """Returns one group per law; laws with too few violations for a choice join the
+    first group.
     """
     broken = corpus.broken()
     often = [

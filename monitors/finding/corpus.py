@@ -68,7 +68,7 @@ class Moments:
     weight: Floats
 
     def of(self, runs: Iterable[int]) -> Moments:
-        """The moments of some of the runs."""
+        """Returns the moments of some of the runs."""
         return self._those(np.isin(self.run, np.array(list(runs))))
 
     def thinned(self, every: int) -> Moments:
@@ -123,7 +123,7 @@ class Corpus:
         )
 
     def under(self, laws: Sequence[Law]) -> Corpus:
-        """The same runs with other laws."""
+        """Returns the same runs with other laws."""
         if list(laws) == list(self.laws):
             return self
         found = Corpus(
@@ -134,7 +134,7 @@ class Corpus:
         return found
 
     def folds(self, among: Iterable[int]) -> list[int]:
-        """The fold of each of the given runs.
+        """Returns the fold of each of the given runs.
 
         If there are only two groups, their runs are divided individually, because a
         model of one group would say little about a model of both.
@@ -143,18 +143,18 @@ class Corpus:
         return dealt(groups if len(set(groups)) > 2 else range(len(groups)), FOLDS)
 
     def broken(self) -> dict[str, int]:
-        """The number of runs that broke each law."""
+        """Returns the number of runs that broke each law."""
         return {law: sum(of_run) for law, of_run in self.broken_runs().items()}
 
     def broken_runs(self) -> dict[str, list[bool]]:
-        """For each law, whether each run broke the law."""
+        """Returns for each law whether each run broke the law."""
         return {
             law.name: [of_run[i][2] is not None for of_run in self._paths]
             for i, law in enumerate(self.laws)
         }
 
     def _law_predicates(self) -> list[Predicate]:
-        """The propositions of the laws' monitors, without duplicates."""
+        """Returns the propositions of the laws' monitors, without duplicates."""
         found: dict[str, Predicate] = {}
         each_frame = self.runs[0].header.period_s == self.period_s
         for law in self.laws:
@@ -166,12 +166,12 @@ class Corpus:
         return list(found.values())
 
     def families(self) -> list[Family]:
-        """The families of the laws, or else a family of all signals."""
+        """Returns the families of the laws, or else a family of all signals."""
         known = families_of(self.laws, self.vocabulary)
         return known or [every_signal(self.runs)]
 
     def features(self, family: Family) -> tuple[list[Feature], Floats]:
-        """The features of a family, and their values in all frames."""
+        """Returns the features of a family, and their values in all frames."""
         if family not in self._tables:
             found = features(family, self.runs, self.vocabulary)
             if not found:
@@ -182,7 +182,7 @@ class Corpus:
         return self._tables[family]
 
     def terms(self, family: Family) -> tuple[list[Term], Floats]:
-        """The terms for a family, and their values in all frames."""
+        """Returns the terms for a family, and their values in all frames."""
         if family not in self._terms:
             found, _ = self.features(family)
             offered = terms(found, family, self.vocabulary, self.period_s)
@@ -218,7 +218,9 @@ class Corpus:
         return sum(owing) > len(owing) / 2
 
     def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
-        """The moments of all runs, labelled for one law; by default, for all laws."""
+        """Returns the moments of all runs, labelled for one law; by default, for all
+        laws.
+        """
         among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT

@@ -90,7 +90,7 @@ class Steps:
         return cls(term, number, rounded(edges, span, float(everywhere.min())))
 
     def within(self, rows: Floats) -> Ints:
-        """The index of the step for each row; the last step is for `none`."""
+        """Returns the index of the step for each row; the last step is for `none`."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
         return np.where(np.isnan(values), len(self.bounds) + 1, step)
@@ -101,8 +101,8 @@ class Steps:
         return len(self.bounds) + 2
 
     def curve(self, values: Floats) -> Expression:
-        """The expression of a curve with these values, one for each step; neighbouring
-        steps that hardly differ are merged.
+        """Returns the expression of a curve with these values, one for each step;
+        neighbouring steps that hardly differ are merged.
         """
         first, *others = map(float, values[:-1])
         if self.term.truth:
@@ -116,7 +116,7 @@ class Steps:
         return Curve(self.term.expression, tuple(bounds), told, _number(values[-1]))
 
     def split(self, last: int, low: Expression, high: Expression) -> Expression:
-        """The expression that is `low` up to step `last`, and otherwise `high`."""
+        """Returns an expression: `low` up to step `last`, otherwise `high`."""
         if self.term.truth:
             return Conditional(self.term.expression, high, low)
         if last == len(self.bounds):
@@ -126,7 +126,7 @@ class Steps:
 
 
 def rounded(edges: Floats, span: float, lowest: float) -> tuple[float, ...]:
-    """The edges without duplicates, rounded to about 1/200 of the span."""
+    """Returns the edges without duplicates, rounded to about 1/200 of the span."""
     resolution = 10.0 ** math.floor(math.log10(span / 200)) if span > 0 else 1.0
     digits = max(0, -round(math.log10(resolution)))
     kept = {
@@ -186,7 +186,7 @@ class Fit:
     trees: tuple[Split, ...]
 
     def values(self, rows: Floats) -> Floats:
-        """The value of the sum for each row."""
+        """Returns the value of the sum for each row."""
         table = _table(self.steps, rows)
         total = np.full(len(rows), self.base)
         for number, curve in self.curves.items():
@@ -214,7 +214,7 @@ class Fit:
 
 
 def _table(steps: Sequence[Steps], rows: Floats) -> Ints:
-    """The step of each term for each row."""
+    """Returns the step of each term for each row."""
     return np.column_stack([each.within(rows) for each in steps])
 
 
@@ -315,7 +315,7 @@ chosen by quantiles of clean runs.
 
 
 def score_names(laws: Sequence[Law]) -> list[str]:
-    """A distinct name for the score of each law."""
+    """Returns a distinct name for the score of each law."""
     names: list[str] = []
     for number, law in enumerate(laws, 1):
         name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
@@ -348,7 +348,8 @@ class ScoreRecipe:
         return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
     def left_out(self, runs: Sequence[int]) -> Recipe:
-        """A recipe for cross-validation, which returns the abstraction for each fold.
+        """Returns a recipe for cross-validation, which returns the abstraction for each
+        fold.
 
         The scores of each fold are fitted once, without its runs, and then reused.
         """
@@ -363,8 +364,8 @@ class ScoreRecipe:
     def _apart(
         self, scored: Sequence[Scored], runs: Sequence[int]
     ) -> dict[int, Abstraction]:
-        """For each run, the abstraction with scores fitted without the runs of its
-        fold.
+        """Returns for each run the abstraction with scores fitted without the runs of
+        its fold.
         """
         folds = zip(*(each.folds for each in scored), strict=True)
         without = [self._abstraction(scored, fits) for fits in folds]
@@ -374,7 +375,7 @@ class ScoreRecipe:
     def _abstraction(
         self, scored: Sequence[Scored], fits: Sequence[Fit]
     ) -> Abstraction:
-        """The abstraction with the bands of the given scores."""
+        """Returns the abstraction with the bands of the given scores."""
         corpus = self.corpus
         room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
         scores, predicates = [], list(corpus.basis.predicates)
@@ -425,8 +426,8 @@ class Scored:
     doomed: NDArray[np.bool_]
 
     def edges(self, room: int) -> list[float]:
-        """The edges between bands: a few over the whole range, the others near likely
-        thresholds.
+        """Returns the edges between bands: a few over the whole range, the others near
+        likely thresholds.
 
         The edges near likely thresholds are quantiles of the highest score of each run:
         half of them for clean runs, denser at high scores, and half for violating runs.

@@ -79,7 +79,7 @@ def _shipped() -> _FamilyFile:
 
 
 def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Family]:
-    """The families that the laws belong to; empty if there are none for the
+    """Returns the families that the laws belong to; empty if there are none for the
     vocabulary.
     """
     file = _shipped()
@@ -100,8 +100,8 @@ def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Fami
 
 
 def every_signal(runs: Sequence[Kept]) -> Family:
-    """A family of all signals that change within a run, for laws without a defined
-    family.
+    """Returns a family of all signals that change within a run, for laws without a
+    defined family.
     """
     signals = (name for name in runs[0].signals if varies(runs, name))
     return Family("every signal", tuple(signals))
@@ -110,7 +110,7 @@ def every_signal(runs: Sequence[Kept]) -> Family:
 def for_scores(
     known: Sequence[Family], runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> Family:
-    """The family for a score: all signals of the given families, and all pairs."""
+    """Returns a family for a score: all signals of these families, and all pairs."""
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return known[0]
@@ -123,7 +123,7 @@ def for_scores(
 def score_signals(
     known: Sequence[Family], vocabulary: Vocabulary | None
 ) -> tuple[str, ...]:
-    """The signals of these families and of all pairs, without duplicates."""
+    """Returns the signals of these families and of all pairs, without duplicates."""
     nodes = (parse_quantity(text, vocabulary) for text in _shipped().pairs)
     paired = [name for node in nodes for name in signals_of(node)]
     signals = [signal for family in known for signal in family.signals]
@@ -174,8 +174,8 @@ class Feature:
         return np.where(np.isnan(numbers), absent, numbers)
 
     def above(self, bound: float) -> str:
-        """The condition that the feature is above a bound; true for `none` if `none` is
-        treated as large.
+        """Returns the condition that the feature is above a bound; true for `none` if
+        `none` is treated as large.
         """
         if self.word is not None:
             return f"{self.signal} == {self.word}"
@@ -186,7 +186,7 @@ class Feature:
         return f"not ({self.signal} <= {self._written(bound)})"
 
     def below(self, bound: float) -> str:
-        """The condition that the feature is not above a bound."""
+        """Returns the condition that the feature is not above a bound."""
         if self.word is not None:
             return f"not ({self.signal} == {self.word})"
         if self.truth:
@@ -196,7 +196,7 @@ class Feature:
         return f"{self.signal} <= {self._written(bound)}"
 
     def between(self, low: float, high: float) -> str:
-        """The condition that the feature is above `low` and not above `high`."""
+        """Returns the condition that `low` < feature <= `high`."""
         texts = self._written(low), self._written(high)
         return f"{self.signal} > {texts[0]} and {self.signal} <= {texts[1]}"
 
@@ -207,7 +207,9 @@ class Feature:
 def features(
     family: Family, runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> list[Feature]:
-    """The features of a family, except for signals that are constant in every run."""
+    """Returns the features of a family, except for signals that are constant in every
+    run.
+    """
     return [
         feature
         for name in family.signals
@@ -240,7 +242,9 @@ def _features_of(
 
 
 def table(found: Sequence[Feature], runs: Sequence[Kept]) -> Floats:
-    """The values of features: one row per frame of all runs, one column per feature."""
+    """Returns the values of features: one row per frame of all runs, one column per
+    feature.
+    """
     return np.column_stack(
         [
             np.concatenate([each.values(run.signals[each.signal]) for run in runs])
@@ -282,7 +286,7 @@ def terms(
     vocabulary: Vocabulary | None,
     period_s: float,
 ) -> list[Term]:
-    """The terms for the features of a family, and the family's pairs."""
+    """Returns the terms for the features of a family, and the family's pairs."""
     terms: list[Term] = []
     for feature in found:
         if feature.word is not None or feature.truth:
@@ -310,7 +314,7 @@ def _while(span_s: float, period_s: float) -> str:
 
 
 def _written(node: Expression) -> tuple[str, float]:
-    """The unit in which bounds are written, and the conversion factor from the
+    """Returns the unit in which bounds are written, and the conversion factor from the
     expression's unit.
     """
     own = unit_of(node) or PLAIN
@@ -323,8 +327,8 @@ def _written(node: Expression) -> tuple[str, float]:
 
 
 def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
-    """The values of terms: one row per frame of all runs, one column per term; NaN for
-    `none`.
+    """Returns the values of terms: one row per frame of all runs, one column per term;
+    NaN for `none`.
     """
     reader = ColumnReader(past_of([term.expression for term in terms]))
     names = sorted({name for term in terms for name in signals_of(term.expression)})

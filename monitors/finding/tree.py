@@ -128,7 +128,7 @@ class TreeRecipe:
 
 
 def _rounded(values: Any) -> Any:
-    """The values rounded to `DIGITS` significant digits."""
+    """Returns the values rounded to `DIGITS` significant digits."""
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(values)))
     scale = 10.0 ** (DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
@@ -154,7 +154,7 @@ def _grow(rows: Any, doomed: Any, weight: Any, leaves: int, least: int) -> Any:
 
 
 def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
-    """The leaves of a tree with their conditions, from left to right."""
+    """Returns the leaves of a tree with their conditions, from left to right."""
     bounds: dict[int, tuple[float, float]] = {}
     leaves: list[Leaf] = []
 
@@ -185,7 +185,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
 
 
 def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature]) -> str:
-    """The condition that every feature is within its bounds."""
+    """Returns the condition that every feature is within its bounds."""
     parts = []
     for number in sorted(bounds):
         feature, (low, high) = found[number], bounds[number]
@@ -199,7 +199,7 @@ def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature])
 
 
 def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> str:
-    """The text of the abstraction file, with a comment on each leaf.
+    """Returns the text of the abstraction file, with a comment on each leaf.
 
     Args:
         abstraction: The abstraction found from the tree.
@@ -233,7 +233,9 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
 
 
 def _summands(node: Expression) -> list[str]:
-    """The lines of a sum, one for each term; all but the first begin with a sign."""
+    """Returns the lines of a sum, one for each term; all but the first begin with a
+    sign.
+    """
     parts: list[str] = []
     while isinstance(node, Arithmetic) and node.operator in "+-":
         first, *others = _summands(node.right)

@@ -98,7 +98,7 @@ class Stack:
         return len(self.tallies)
 
     def total(self, chosen: Sequence[int]) -> Tally:
-        """The sum of the tallies of some contributors."""
+        """Returns the sum of the tallies of some contributors."""
         parts = [self.tallies[i] for i in chosen]
         there = set[str]().union(*(each.states for each in parts))
         tally = Tally(seen={name: {} for name in self.states if name in there})
@@ -150,7 +150,8 @@ class Rejected:
 def rejected(
     stack: Stack, delta: float = 0.05, rate: float = FALSE_REJECTION
 ) -> list[Rejected]:
-    """The contributors whose counts contradict those of the others, the worst first.
+    """Returns the contributors whose counts contradict those of the others, the worst
+    first.
 
     Args:
         stack: The counts of the contributors. The first tally is that of the model
@@ -178,7 +179,7 @@ def rejected(
 def _worst(
     stack: Stack, totals: Floats, left: Bools, delta: float, rate: float
 ) -> list[Rejected]:
-    """The remaining contributors whose counts contradict the others', the worst
+    """Returns the remaining contributors whose counts contradict the others', the worst
     first.
     """
     states = len(stack.states)
@@ -223,14 +224,16 @@ def _worst(
 
 
 def _sums(index: Ints, values: Floats | Bools | None, length: int) -> Floats:
-    """The sum of the values for each index; without values, the number of
+    """Returns the sum of the values for each index; without values, the number of
     occurrences.
     """
     return np.bincount(index, values, length).astype(np.float64)
 
 
 def _urn(times: Floats, share: Floats) -> Floats:
-    """The logarithm of the rising factorial share (share + 1) … (share + times - 1)."""
+    """Returns the logarithm of the rising factorial share (share + 1) … (share + times
+    - 1).
+    """
     return np.asarray(gammaln(times + share) - gammaln(share))
 
 
@@ -267,7 +270,8 @@ class Moved:
 def moved(
     before: Model, after: Model, laws: Sequence[Law], horizon_s: float, delta: float
 ) -> list[Moved]:
-    """The risks that moved out of their confidence bounds, the largest change first.
+    """Returns the risks that moved out of their confidence bounds, the largest change
+    first.
 
     For each law and state, only the monitor state with the largest change is listed.
     """
@@ -368,7 +372,7 @@ class Merge:
 
 
 def contributors(model: Model) -> dict[str, int]:
-    """The number of transitions in a model from each contributor, by id."""
+    """Returns the number of transitions in a model from each contributor, by id."""
     ledger = model.training.get(FLEET, {})
     if not isinstance(ledger, dict) or set(map(type, ledger.values())) - {int}:
         raise InvalidModel(

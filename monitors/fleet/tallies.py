@@ -53,7 +53,7 @@ class Subject:
 
     @classmethod
     def of(cls, model: Model, source: str = "the model") -> Subject:
-        """The subject of tallies that are counted with this model."""
+        """Returns the subject of tallies that are counted with this model."""
         if model.abstraction is None or model.counts is None:
             raise InvalidModel(
                 "tallies cannot be added to this model: it has no transition "
@@ -130,7 +130,7 @@ class Counted:
 
     @classmethod
     def total(cls, several: Sequence[Counted]) -> Counted:
-        """The sum of counts."""
+        """Returns the sum of counts."""
         found = cls(
             beyond=sum(each.beyond for each in several),
             stopped_by=runs_of(each.stopped_by for each in several),
@@ -143,7 +143,7 @@ class Counted:
         return found
 
     def bounded(self) -> Counted:
-        """The counts without the ends that contradict the starts and steps."""
+        """Returns the counts without the ends that contradict the starts and steps."""
         tally, passed = bounded(self.tally), bounded(self.passed)
         ends = {s: min(n, tally.ends.get(s, 0)) for s, n in passed.ends.items()}
         passed.ends = {state: n for state, n in ends.items() if n}
@@ -189,7 +189,7 @@ class Table:
         return cls(rows_of(steps, 3), rows_of(starts, 2), rows_of(ends, 2))
 
     def tally(self, states: Sequence[str]) -> Tally:
-        """The counts by state name, as a mutable tally."""
+        """Returns the counts by state name, as a mutable tally."""
         tally = Tally(seen={name: {} for name in states})
         for before, after, times in self.steps.tolist():
             tally.seen[states[before]][states[after]] = times
@@ -205,7 +205,7 @@ class Table:
         return int(self.steps[:, 2].sum())
 
     def as_dict(self, states: int) -> dict[str, Any]:
-        """The counts as JSON, with one row of steps for each state."""
+        """Returns the counts as JSON, with one row of steps for each state."""
         cuts = np.searchsorted(self.steps[:, 0], np.arange(1, states))
         rows = np.split(self.steps[:, 1:], cuts) if states else []
         return {
@@ -276,18 +276,19 @@ class FleetTally:
         return {k: n for k, n in self.stopped_by.items() if k not in self.let_pass}
 
     def tally(self) -> Tally:
-        """The counts by state name, as a mutable tally."""
+        """Returns the counts by state name, as a mutable tally."""
         return self.counts.tally(self.states)
 
     def counted(self) -> Counted:
-        """The counts of the tally's file."""
+        """Returns the counts of the tally's file."""
         return Counted(
             self.tally(), self.beyond, self.stopped_by, self.after_stops,
             self.let_pass, self.passed.tally(self.states),
         )  # fmt: skip
 
     def weighted(self) -> FleetTally:
-        """The tally in which runs that were let pass also represent the stopped runs.
+        """Returns the tally in which runs that were let pass also represent the stopped
+        runs.
 
         Transitions after an intervention that was not enforced are weighted to
         represent all runs with an intervention, so that frequencies are the same as if
@@ -325,12 +326,14 @@ class FleetTally:
         return replace(self, counts=table)
 
     def _shifts(self) -> NDArray[np.float64]:
-        """A random number from 0 to 1 for each state, determined by the tally's id."""
+        """Returns a random number from 0 to 1 for each state, determined by the tally's
+        id.
+        """
         seed = hashlib.sha256(self.id.encode()).digest()
         return np.random.default_rng(list(seed)).random(len(self.states))
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of the tally's file; equal tallies give equal bytes."""
+        """Returns the content of the tally's file; equal tallies give equal bytes."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
@@ -352,8 +355,8 @@ class FleetTally:
 
 
 def cells_of(table: Table, end: int) -> Ints:
-    """The steps and ends of a table, in the order of states; `end` is the number of the
-    end.
+    """Returns the steps and ends of a table, in the order of states; `end` is the
+    number of the end.
     """
     state, times = table.ends.T
     ends = np.column_stack((state, np.full(len(state), end), times))
@@ -362,8 +365,8 @@ def cells_of(table: Table, end: int) -> Ints:
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
-    """The sum of tallies with the same subject; the id is derived from the tallies'
-    ids.
+    """Returns the sum of tallies with the same subject; the id is derived from the
+    tallies' ids.
 
     Raises:
         ValueError: There are no tallies.
@@ -388,7 +391,7 @@ def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
 
 
 def bounded(tally: Tally) -> Tally:
-    """The tally without the ends that contradict its starts and steps.
+    """Returns the tally without the ends that contradict its starts and steps.
 
     A run that ends in a state must have begun in that state or moved to it. If a guard
     lost frames, it may not have counted that move.

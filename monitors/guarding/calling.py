@@ -48,7 +48,7 @@ class Calling:
         self._holds[kind] = Held(kind, cap_kmh)
 
     def worst(self, watch: Watch, ahead: bool = False) -> tuple[LawWatch | None, Kind]:
-        """The most severe intervention that the risks require, and its law.
+        """Returns the most severe intervention that the risks require, and its law.
 
         Args:
             watch: The laws with their risks.
@@ -87,8 +87,8 @@ class Calling:
     def kept(
         self, watch: Watch, time_s: float, kind: Kind, ahead: bool = False
     ) -> Held | None:
-        """The intervention that is held because the risk has not stayed low for long
-        enough.
+        """Returns the intervention that is held because the risk has not stayed low for
+        long enough.
 
         Each kind is held separately: slowing that begins during a stop may outlast the
         stop.

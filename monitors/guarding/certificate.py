@@ -105,7 +105,7 @@ class Certificate(Strict):
         write_json(folder / CERTIFICATE, self.model_dump(mode="json"))
 
     def differ(self) -> list[OverGroups]:
-        """The rates that differ between groups by more than chance."""
+        """Returns the rates that differ between groups by more than chance."""
         return [each for each in self.over_groups if each.alike < DIFFERENT]
 
     def covers(self, policy: Policy) -> bool:
@@ -149,12 +149,12 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 digest of a file."""
+    """Returns the SHA-256 digest of a file."""
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The digests of a guard's files."""
+    """Returns the digests of a guard's files."""
     return {name: digest_of(folder / name) for name in (MODEL, POLICY)}
 
 
@@ -187,5 +187,5 @@ def load_certificate(folder: Path) -> Certificate:
 
 
 def counted(runs: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
-    """The number of runs for each use."""
+    """Returns the number of runs for each use."""
     return {use: len(some) for use, some in runs.items()}

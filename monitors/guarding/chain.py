@@ -84,7 +84,7 @@ class ChainWatch:
         self.reset()
 
     def anew(self) -> ChainWatch:
-        """A copy that is ready for its first run."""
+        """Returns a copy that is ready for its first run."""
         other = copy.copy(self)
         other.laws = tuple(copy.copy(law) for law in self.laws)
         other._begin()
@@ -150,7 +150,7 @@ class ChainWatch:
         return broke
 
     def foresee(self, frame: Frame) -> ChainWatch:
-        """A copy advanced by one more frame; the original is unchanged."""
+        """Returns a copy advanced by one more frame; the original is unchanged."""
         ahead = copy.copy(self)
         ahead.laws = tuple(copy.copy(law) for law in self.laws)
         for law in ahead.laws:
@@ -189,7 +189,9 @@ class ChainWatch:
         return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))
 
     def _widened(self, bits: int) -> _Place:
-        """The known states that differ from this state in the fewest predicates."""
+        """Returns the known states that differ from this state in the fewest
+        predicates.
+        """
         apart = {known: (known ^ bits).bit_count() for known in self._known}
         least = min(apart.values())
         near = [self._known[known] for known, d in apart.items() if d == least]
@@ -201,12 +203,14 @@ class ChainWatch:
         return found
 
     def unseen(self, bits: int) -> str:
-        """A remark that the state was never seen in training."""
+        """Returns a remark that the state was never seen in training."""
         holds = self.abstraction.in_short(bits)
         return f"a state never seen in training ({holds}): {WIDENED}"
 
     def evidence(self) -> tuple[str, ...]:
-        """The predicates that are true, with the main contributions to a high score."""
+        """Returns the predicates that are true, with the main contributions to a high
+        score.
+        """
         held = self.holding()
         if not self.abstraction.scores:
             return held
@@ -217,7 +221,7 @@ class ChainWatch:
         return tuple(f"{text}: {added}" if text == band else text for text in held)
 
     def holding(self) -> tuple[str, ...]:
-        """The predicates that are true, including bands of scores."""
+        """Returns the predicates that are true, including bands of scores."""
         found = self._words.get(self.bits)
         if found is None:
             found = self.abstraction.holding(self.bits)
@@ -233,7 +237,7 @@ thresholds, and the likely interval.
 
 
 def _worst(several: Iterable[_Figures]) -> _Figures:
-    """The worst of several risks, with bounds that cover all of them."""
+    """Returns the worst of several risks, with bounds that cover all of them."""
     lows, points, highs, judged, likely = zip(*several, strict=True)
     ends = None
     if None not in likely:
@@ -324,7 +328,7 @@ class LawWatch:
         self.likely: tuple[float, float] | None = None
 
     def column(self, bits: int) -> int:
-        """The letter that the law reads in a state of the abstraction."""
+        """Returns the letter that the law reads in a state of the abstraction."""
         letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
         column = self._columns.get(letter)
         if column is None:
@@ -367,8 +371,8 @@ class LawWatch:
         return breaks and len(after) == 1
 
     def _armed_again(self, before: int, column: int) -> int:
-        """The state after a violation: nothing is pending, and the memory of the past
-        is kept.
+        """Returns the state after a violation: nothing is pending, and the memory of
+        the past is kept.
         """
         relieved = self._relieved[before]
         # The situation in a frame lasts, so the next frame shows it again. A call does

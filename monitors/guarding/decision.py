@@ -90,7 +90,7 @@ class Risk(NamedTuple):
         return all(map(math.isfinite, (self.low, self.point, self.high)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The risk as JSON."""
+        """Returns the risk as JSON."""
         content: dict[str, Any] = {
             "low": self.low, "point": self.point, "high": self.high
         }  # fmt: skip
@@ -100,7 +100,7 @@ class Risk(NamedTuple):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Risk:
-        """The inverse of `as_dict`."""
+        """Restores a risk from the result of `as_dict`."""
         low, point, high = (float(content[key]) for key in ("low", "point", "high"))
         ends = content.get("likely")
         likely = None if ends is None else (float(ends[0]), float(ends[1]))
@@ -154,7 +154,7 @@ def oversized(arguments: Mapping[str, Any]) -> bool:
 
 
 def cut_short(proposal: Action | None) -> Action | None:
-    """The proposal, without its arguments if they are oversized."""
+    """Returns the proposal, without its arguments if they are oversized."""
     if proposal is None or not oversized(proposal.arguments):
         return proposal
     return Action(proposal.name, {CUT: True})
@@ -205,7 +205,7 @@ class Decision:
     if_acted: Band | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The decision as JSON, without empty fields."""
+        """Returns the decision as JSON, without empty fields."""
         content: dict[str, Any] = {
             "decision": self.kind,
             "sequence": self.sequence,
@@ -252,7 +252,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON, without empty fields."""
+        """Returns the outcome as JSON, without empty fields."""
         content: dict[str, Any] = {"kind": self.kind, "decided": self.decided}
         if not self.enforced:
             content["enforced"] = False
@@ -315,14 +315,16 @@ class Judge(Protocol):
         """
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The judge's content for a record, from which the judge can be recreated."""
+        """Returns the judge's content for a record, from which the judge can be
+        recreated.
+        """
 
     def reset(self) -> None:
         """Begins a run."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """The intervention that the judge demands on this frame; None if it demands
-        none.
+        """Returns the intervention that the judge demands on this frame; None if it
+        demands none.
         """
 
 
@@ -340,8 +342,8 @@ class Bound(Protocol):
     """A judge whose rules may refer to actions that do not exist."""
 
     def unmatched(self, actions: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """The rules that none of these actions can match, with the actions that they
-        name.
+        """Returns the rules that none of these actions can match, with the actions that
+        they name.
         """
 
 

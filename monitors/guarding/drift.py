@@ -111,7 +111,7 @@ class Examined:
         return f"{came} ({self.reference})"
 
     def as_dict(self) -> dict[str, Any]:
-        """The quantity and its evidence as JSON, for reports."""
+        """Returns the quantity and its evidence as JSON, for reports."""
         return {
             "law": self.law,
             "what": self.what,
@@ -174,7 +174,7 @@ class Drift:
         return most.came
 
     def sentences(self) -> Iterator[str]:
-        """The amount of evidence, as text."""
+        """Yields the evidence of drift in a sentence, if anything is examined."""
         if self.note:
             yield f"After {self.found_at} runs {self.note}."
         elif self.examined:
@@ -184,7 +184,7 @@ class Drift:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """All evidence as JSON, for reports."""
+        """Returns all evidence as JSON, for reports."""
         return {
             "runs": self.runs,
             "found_at": self.found_at,
@@ -200,8 +200,8 @@ class Drift:
 def _compared(
     policy: Policy, law: str, what: str, acts: bool
 ) -> tuple[str, Rate | Ranks] | None:
-    """The reference for a quantity as text, and the evidence against it; None if
-    unknown.
+    """Returns the reference for a quantity as text, and the evidence against it; None
+    if unknown.
 
     If the guard intervenes and its policy is certified, the violations are compared
     with the certified rate of violating runs.
@@ -222,7 +222,7 @@ def _compared(
 
 
 def _reference(promise: Promise, what: str) -> Reference | None:
-    """The allowed rate of an event; None if there is no limit."""
+    """Returns the allowed rate of an event; None if there is no limit."""
     runs = promise.clean + promise.violating
     match what:
         case "violations":
@@ -237,8 +237,8 @@ def _reference(promise: Promise, what: str) -> Reference | None:
 
 
 def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference | None:
-    """The rate of violations in the guarantee's runs or in ordinary runs, whichever are
-    more.
+    """Returns the rate of violations in the guarantee's runs or in ordinary runs,
+    whichever are more.
     """
     if ordinary.violating is None:
         return reference
@@ -271,7 +271,7 @@ class Stated(Listener):
             self._risks.setdefault(law.name, []).append(risk)
 
     def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
-        """The outcome of the run for each law.
+        """Returns the outcome of the run for each law.
 
         Args:
             broken: The violations, in order of time.

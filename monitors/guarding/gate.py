@@ -170,7 +170,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _finite(name: str) -> Callable[[object], object]:
-    """The check for a signal that is not in any vocabulary."""
+    """Returns the check for a signal that is not in any vocabulary."""
 
     def check(value: object) -> None:
         if isinstance(value, float) and not math.isfinite(value):

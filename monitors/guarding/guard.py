@@ -247,7 +247,7 @@ class Guard:
         return stop if interferes(self.review(frame), self.policy) else control
 
     def summary(self) -> dict[str, Any]:
-        """A summary of the reviews so far."""
+        """Returns a summary of the reviews so far."""
         return {
             "decisions": dict(self.counts),
             "laws": [law.name for law in self.watch.laws],
@@ -262,7 +262,9 @@ class Guard:
         return now_s
 
     def _late(self, readings: Sequence[float], stages: Sequence[Stage]) -> str | None:
-        """The stage that took too long, or whose clock readings are inconsistent."""
+        """Returns the stage that took too long, or whose clock readings are
+        inconsistent.
+        """
         for stage, (began_s, now_s) in zip(
             stages, itertools.pairwise(readings), strict=True
         ):
@@ -308,8 +310,8 @@ class Guard:
     def _judged(
         self, decision: Decision, frame: Frame, proposal: Action | None
     ) -> Decision:
-        """The decision after rules and programs have judged. Every judge sees every
-        frame.
+        """Returns the decision after rules and programs have judged. Every judge sees
+        every frame.
         """
         began_s = self._read_clock()
         for judge in self.judges:
@@ -325,7 +327,7 @@ class Guard:
     def _joined(
         self, decision: Decision, found: Judgement | None, frame: Frame
     ) -> Decision:
-        """The more severe of the present decision and a judge's judgement."""
+        """Returns the more severe of the present decision and a judge's judgement."""
         if found is None:
             return decision
         if found.kind == "proceed":
@@ -363,8 +365,8 @@ class Guard:
         )
 
     def _decide_now(self, frame: Frame, ticked: bool, before: bool) -> Decision:
-        """The intervention for the present state, unless the policy judges only the
-        action.
+        """Returns the intervention for the present state, unless the policy judges only
+        the action.
         """
         if not ticked and self._held is not None and not self.watch.lost:
             # Between two ticks, the monitors have no new information.
@@ -377,8 +379,8 @@ class Guard:
         return self._held
 
     def _decide(self, frame: Frame, ahead: bool) -> Decision:
-        """The intervention that the laws demand (unless only actions are judged), or
-        the one that is held.
+        """Returns the intervention that the laws demand (unless only actions are
+        judged), or the one that is held.
         """
         watch, calling = self.watch, self._calling
         law, kind = calling.worst(watch, ahead)
@@ -394,7 +396,8 @@ class Guard:
         return self._decision(frame, kind, reason, watch, law, held)
 
     def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
-        """The intervention that the laws demand in the state after the proposed action.
+        """Returns the intervention that the laws demand in the state after the proposed
+        action.
 
         The intervention is not held, because the next proposal may lead elsewhere.
         """

@@ -203,16 +203,16 @@ class Policy:
         return () if ANY_LAW in self.rules else tuple(self.rules)
 
     def steps_for(self, law: str) -> tuple[Step, ...]:
-        """The steps of a law, the mildest first."""
+        """Returns the steps of a law, the mildest first."""
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))
 
     def only_alerts(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """The laws among `laws` for which the policy only alerts."""
+        """Returns the laws among `laws` for which the policy only alerts."""
         kinds = {law: {step.kind for step in self.steps_for(law)} for law in laws}
         return tuple(law for law, does in kinds.items() if does == {"alert"})
 
     def without_rule(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """The laws among `laws` for which the policy has no rule.
+        """Returns the laws among `laws` for which the policy has no rule.
 
         Raises:
             InvalidPolicy: The policy has no rule for any of them, so the guard would do
@@ -230,7 +230,7 @@ class Policy:
         return tuple(found)
 
     def after(self, kind: Kind) -> Kind:
-        """The intervention that follows if an intervention of this kind is not
+        """Returns the intervention that follows if an intervention of this kind is not
         obeyed.
         """
         severer = (k for k in self.escalation if RANK[k] > RANK[kind])
@@ -246,7 +246,7 @@ class Policy:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of the policy's file."""
+        """Returns the content of the policy's file."""
         content: dict[str, Any] = {"format": FORMAT}
         content |= {item.name: getattr(self, item.name) for item in fields(self)}
         content["calibration"] = {
@@ -391,7 +391,7 @@ def _curves(
 
 
 def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:
-    """A time limit for each stage; a single number applies to all stages."""
+    """Returns a time limit for each stage; a single number applies to all stages."""
     limits = given if isinstance(given, Mapping) else dict.fromkeys(STAGES, given)
     if not all(limit > 0 for limit in limits.values()):
         raise InvalidPolicy(
@@ -440,7 +440,7 @@ _CLOCK_S = 0.5  # affects how long the check takes, but not its result
 
 
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
-    """The policy with this intervention at the lowest threshold of each law.
+    """Returns the policy with this intervention at the lowest threshold of each law.
 
     For a law that requires the car to move, the policy only alerts: slowing or stopping
     would cause the violation, and forcing a stationary car to move is not a safe
@@ -459,5 +459,5 @@ def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
 
 
 def asks_to_move(laws: Iterable[Law]) -> frozenset[str]:
-    """The names of the laws that a car would break by standing still."""
+    """Returns the names of the laws that a car would break by standing still."""
     return frozenset(law.name for law in laws if broken_by_standing(law, _CLOCK_S))

@@ -266,7 +266,7 @@ class RunRecord(Listener):
 
 
 def _began(frame: Frame) -> str:
-    """The beginning of a frame's line."""
+    """Returns the beginning of a frame's line."""
     sequence, time_s = frame.sequence, frame.time_s
     if type(sequence) is int and type(time_s) is float and math.isfinite(time_s):
         return f'{{"sequence":{sequence},"time_s":{time_s!r}'
@@ -274,12 +274,15 @@ def _began(frame: Frame) -> str:
 
 
 def line_hash(previous: str, body: str) -> str:
-    """The hash of a line, computed from the previous hash and the line's own bytes."""
+    """Returns the hash of a line, computed from the previous hash and the line's own
+    bytes.
+    """
     return hashlib.sha256(f"{previous}{body}".encode()).hexdigest()
 
 
 def encodable(value: Any) -> Any:
-    """A value as JSON that every reader accepts, and that `decoded` converts back.
+    """Returns a value as JSON that every reader accepts, and that `decoded` converts
+    back.
 
     Values that JSON cannot represent, or that some readers reject, get a key that
     begins with `$`.
@@ -320,7 +323,7 @@ class Opaque:
 
 
 def decoded(value: Any) -> Any:
-    """The inverse of `encodable`."""
+    """Restores a value from the result of `encodable`."""
     if isinstance(value, list):
         return [decoded(item) for item in value]
     if not isinstance(value, dict):
@@ -342,7 +345,7 @@ def decoded(value: Any) -> Any:
 
 
 def _hashable(key: Any) -> Any:
-    """The key of a mapping, with lists from JSON as tuples."""
+    """Returns the key of a mapping, with lists from JSON as tuples."""
     if isinstance(key, list):
         return tuple(map(_hashable, key))
     return Opaque(str(key)) if isinstance(key, dict) else key

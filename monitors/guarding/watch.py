@@ -82,7 +82,7 @@ class Watch:
         )
 
     def anew(self) -> Watch:
-        """A copy that is ready for its first run."""
+        """Returns a copy that is ready for its first run."""
         return Watch([part.anew() for part in self.parts], self.not_applicable)
 
     def reset(self) -> None:
@@ -155,7 +155,7 @@ class Watch:
         self.ticks += ticks
 
     def foresee(self, frame: Frame) -> Watch:
-        """A copy advanced by one more frame; the original is unchanged."""
+        """Returns a copy advanced by one more frame; the original is unchanged."""
         ahead = copy.copy(self)
         ahead.parts = tuple(part.foresee(frame) for part in self.parts)
         ahead.laws = tuple(law for part in ahead.parts for law in part.laws)
@@ -174,7 +174,9 @@ class Watch:
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """The predicates that are true now, in the model to which a law belongs."""
+        """Returns the predicates that are true now, in the model to which a law
+        belongs.
+        """
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 
@@ -186,7 +188,7 @@ class Watch:
         return sum(1 << places[text] for text in held)
 
     def notes(self) -> tuple[str, ...]:
-        """Remarks about the last frame."""
+        """Returns remarks about the last frame."""
         notes = [part.unseen(part.bits) for part in self.parts if part.unknown]
         if self.lost:
             notes.append(
@@ -255,7 +257,9 @@ class _Asked:
 
 @lru_cache(maxsize=4)  # the runs of a campaign use one model or a few
 def _solved(wanted: _Asked) -> Watch:
-    """A template from which watches are copied; the template itself reads no frames."""
+    """Returns a template from which watches are copied; the template itself reads no
+    frames.
+    """
     models, provides, source = wanted.models, wanted.provides, wanted.source
     laws, horizon_s = wanted.laws, wanted.horizon_s
     asked = laws or [text for each in models for text in each.laws]
@@ -308,7 +312,9 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
 
 
 def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
-    """The laws with a name, looked up first in the models and then in the law book."""
+    """Returns the laws with a name, looked up first in the models and then in the law
+    book.
+    """
     own = told_apart(each.own[text] for each in learned if text in each.own)
     return own or parts_of(text, learned[0].abstraction)
 
@@ -373,7 +379,9 @@ class _Learned:
         return ChainWatch(model, self.abstraction, watches, self.period_s)
 
     def _compiled(self, most: int) -> Iterator[Automaton]:
-        """The laws' monitors; raises an error as soon as they have too many states."""
+        """Yields the laws' monitors; raises an error as soon as they have too many
+        states.
+        """
         for law in self.watched:
             self._check_clock(law)
             automaton = compile_for(

@@ -102,7 +102,7 @@ class Automaton:
         return len(self.names)
 
     def column(self, letter: int) -> int:
-        """The column of a letter; raises an error if the letter was excluded as
+        """Returns the column of a letter; raises an error if the letter was excluded as
         impossible.
         """
         column = bisect_left(self.letters, letter)
@@ -118,8 +118,8 @@ class Automaton:
         return column
 
     def response_steps(self) -> int | None:
-        """K if the automaton has the form of `always (a -> eventually[0, K] b)`,
-        otherwise None.
+        """Returns K if the automaton has the form of `always (a -> eventually[0, K]
+        b)`, otherwise None.
         """
         n = self.n
         if self.violated != n - 1 or self.pending[0]:
@@ -223,7 +223,7 @@ def _explored(
 def possible_letters(
     propositions: Sequence[Expression], vocabulary: Vocabulary | None = None
 ) -> list[int]:
-    """The letters that can occur, given the constants that signals are compared
+    """Returns the letters that can occur, given the constants that signals are compared
     with.
     """
     known = leaves(propositions, vocabulary)
@@ -294,7 +294,7 @@ class _Explorer:
         return owed, tuple(updated)
 
     def automaton(self, formula: Formula) -> Automaton:
-        """The minimal automaton of the explored states."""
+        """Returns the minimal automaton of the explored states."""
         step = np.array(self.step, np.int32)
         broken = np.array([owed is BROKEN for owed, _ in self.states])
         broken = certain_to_reach(step, broken)
@@ -335,8 +335,8 @@ class _Explorer:
         )
 
     def _without_deadlines(self) -> list[int]:
-        """For each state, the state with only its permanent obligations, if it was
-        explored.
+        """Returns for each state the state with only its permanent obligations, if it
+        was explored.
         """
         numbers = {state: number for number, state in enumerate(self.states)}
         return [

@@ -52,7 +52,7 @@ class Ticks:
 
 
 def regular_period(times: NDArray[np.float64]) -> float | None:
-    """The time between frames in seconds, if it is constant apart from jitter.
+    """Returns the time between frames in seconds, if it is constant apart from jitter.
 
     Recorders round times, so a period within 0.1 % of a whole number of milliseconds,
     or of a whole number of frames per second, is rounded to it.
@@ -108,7 +108,7 @@ def ticks_of(
 
 
 def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
-    """The letters that a tick could still get after the frames seen in it."""
+    """Returns the letters that a tick could still get after the frames seen in it."""
     some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
     letters = [0]
     for bit, kind in enumerate(latches):
@@ -128,7 +128,7 @@ def _filled(
     numbers: NDArray[np.int64],
     held: NDArray[np.int64],
 ) -> Ticks:
-    """The ticks, including those without a frame."""
+    """Returns the ticks, including those without a frame."""
     shown: list[int] = [int(held[0])]
     frames: list[int] = [int(ends[0])]
     when: list[float] = [float(times[ends[0]])]
@@ -164,7 +164,7 @@ def law_latches(
 
 
 def common_latch(uses: Collection[Latch]) -> Latch:
-    """The latch that all uses of a condition require; "last" if they differ."""
+    """Returns the latch that all uses of a condition require; "last" if they differ."""
     return next(iter(uses)) if len(uses) == 1 else "last"
 
 

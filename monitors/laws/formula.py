@@ -41,7 +41,9 @@ class Interval:
         return f"[{_number(self.low)}, {_number(self.high)} {self.unit}]"
 
     def steps(self, period_s: float | None) -> tuple[int, int | None]:
-        """The bounds in steps of a clock with this period: floor(bound / period)."""
+        """Returns the bounds in steps of a clock with this period: floor(bound /
+        period).
+        """
         high = None if self.high is None else self._floor(self.high, period_s)
         return self._floor(self.low, period_s), high
 

@@ -150,7 +150,7 @@ def judge(
 
 
 def _seen(trace: Trace | Kept) -> set[str]:
-    """The signals that occur in any frame."""
+    """Returns the signals that occur in any frame."""
     if isinstance(trace, Kept):
         return set(trace.signals)
     return set().union(*(frame.values for frame in trace.frames))
@@ -167,7 +167,7 @@ def _columns(law: Law, trace: Trace | Kept) -> Columns:
 
 
 def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Trace:
-    """The trace, with values converted to the law's vocabulary."""
+    """Returns the trace, with values converted to the law's vocabulary."""
     frames = []
     for index, frame in enumerate(trace.frames):
         row = {k: v for k, v in frame.values.items() if k in signals}
@@ -249,8 +249,8 @@ def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
 def _clocked(
     law: Law, trace: Trace | Kept, times: NDArray[np.float64], period_s: float | None
 ) -> tuple[Normal, float | None]:
-    """The law in steps of its clock, and the clock's period; without a clock, each
-    frame is a step.
+    """Returns the law in steps of its clock, and the clock's period; without a clock,
+    each frame is a step.
     """
     given = period_s or trace.header.period_s
     units = _units(law.formula)
@@ -269,7 +269,9 @@ def _clocked(
 
 
 def _units(formula: Formula) -> set[str]:
-    """The units of the formula's times; an invariant has none and needs no clock."""
+    """Returns the units of the formula's times; an invariant has none and needs no
+    clock.
+    """
     units = {"steps" for node in formula.walk() if isinstance(node, Next)}
     for node in formula.walk():
         interval = getattr(node, "interval", Interval())
@@ -325,8 +327,8 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """The frames in which a condition may be true; most temporal operators are not
-    analysed.
+    """Returns the frames in which a condition may be true; most temporal operators are
+    not analysed.
     """
     if not is_temporal(node):
         return np.broadcast_to(evaluate(node, columns), n)

@@ -96,7 +96,7 @@ class Law:
         return formula if self.name == self.text else f"{self.name} := {formula}"
 
     def period(self, period_s: float | None) -> float | None:
-        """The period of the law's monitor for frames with the given period."""
+        """Returns the period of the law's monitor for frames with the given period."""
         if self.clock_s is None:
             return period_s
         return max(self.clock_s, period_s or 0.0)
@@ -116,8 +116,8 @@ class LawBook:
     edition: Edition
 
     def find(self, name: str) -> tuple[Law, ...]:
-        """The law with this name, or all laws of an article, such as the five laws of
-        article `51`.
+        """Returns the law with this name, or all laws of an article, such as the five
+        laws of article `51`.
 
         `rule51_5`, `law51_5` and `51_5` mean the same law. For an unknown name, the
         result is empty.
@@ -130,13 +130,13 @@ class LawBook:
         return tuple(law for key, law in self.laws.items() if key.startswith(article))
 
     def every(self) -> dict[str, Law]:
-        """All laws by name, including parts of laws, which can be used alone."""
+        """Returns all laws by name, including parts, which can be used alone."""
         parts = {part.name: part for law in self.laws.values() for part in law.parts}
         return {**self.laws, **parts}
 
 
 def law_book(edition: Edition = "probguard", path: Path | None = None) -> LawBook:
-    """The law book that ships, or a user's own law file."""
+    """Returns the law book that ships, or a user's own law file."""
     return _shipped(edition) if path is None else _load(path, edition)
 
 
@@ -351,7 +351,7 @@ def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
 
 
 def _standing(automaton: Automaton) -> list[int]:
-    """The columns of the letters that a stationary car can produce."""
+    """Returns the columns of the letters that a stationary car can produce."""
     fixed = [
         (bit, compile_test(proposition)({SPEED: 0.0}))
         for bit, proposition in enumerate(automaton.propositions)

@@ -10,7 +10,7 @@ _REPEATED_LETTERS = 32
 
 
 def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The minimum number of letters from each state to a target state; -1 if
+    """Returns the minimum number of letters from each state to a target state; -1 if
     unreachable.
     """
     n, letters = step.shape
@@ -33,7 +33,7 @@ def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.i
 def certain_to_reach(
     step: NDArray[np.int32], target: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """The states from which every word reaches the target."""
+    """Returns the states from which every word reaches the target."""
     while not (target[step].all(axis=1) <= target).all():
         target = target | target[step].all(axis=1)
     return target
@@ -42,8 +42,8 @@ def certain_to_reach(
 def merge_equivalent(
     step: NDArray[np.int32], target: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The equivalence class of each state; equivalent states reach the target by the
-    same words.
+    """Returns the equivalence class of each state; equivalent states reach the target
+    by the same words.
 
     Refinement starts from the distances to the target, by any letters and by
     repetitions of one letter. Equivalent states have equal distances, so they stay

@@ -61,7 +61,7 @@ class Violation:
 
 
 def verdicts_of(automaton: Automaton) -> list[Verdict]:
-    """The verdict in each state of an automaton."""
+    """Returns the verdict in each state of an automaton."""
     verdicts: list[Verdict] = []
     for q, name in enumerate(automaton.names):
         if q == automaton.violated:
@@ -167,7 +167,7 @@ class _States:
         self.by_number = [_State(number, self) for number in range(automaton.n)]
 
     def after(self, number: int, letter: int) -> _After:
-        """The transition from a state by a letter."""
+        """Returns the transition from a state by a letter."""
         column = self._columns.get(letter)
         if column is None:
             raise _impossible(self._automaton)
@@ -186,8 +186,8 @@ class _States:
         return found
 
     def began(self, seen: Sequence[tuple[int, int]]) -> int:
-        """The frame at which a broken obligation arose: the first frame after which
-        dropping all pending obligations would prevent the violation.
+        """Returns the frame at which a broken obligation arose: the first frame after
+        which dropping all pending obligations would prevent the violation.
 
         Args:
             seen: For each frame, the state after it and the column of its letter; the
@@ -299,7 +299,7 @@ def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> S
 
 
 def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status]:
-    """The verdict on every prefix: `violated` from the first violation on."""
+    """Returns the verdict on every prefix: `violated` from the first violation on."""
     monitor = Monitor(automaton)
     statuses: list[Status] = []
     for letter in letters:

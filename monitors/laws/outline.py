@@ -52,7 +52,7 @@ and the longest wait.
 
 
 def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
-    """A short name for each proposition, and its text."""
+    """Returns a short name for each proposition, and its text."""
     return tuple(
         (_letter(i), repr(proposition))
         for i, proposition in enumerate(automaton.propositions)
@@ -109,7 +109,7 @@ def _summary(automaton: Automaton) -> Outline:
 
 
 def transitions(automaton: Automaton) -> list[tuple[str, str, str]]:
-    """All transitions as source, condition and target."""
+    """Returns all transitions as source, condition and target."""
     found: list[tuple[str, str, str]] = []
     alone = {state: state for state in range(automaton.n)}
     for state, name in enumerate(automaton.names):
@@ -132,7 +132,7 @@ def _node(automaton: Automaton, chain: Sequence[int]) -> Node:
 def _targets(
     automaton: Automaton, state: int, home: dict[int, int]
 ) -> dict[int, list[int]]:
-    """The columns of a state, grouped by the node to which they lead."""
+    """Returns the columns of a state, grouped by the node to which they lead."""
     found: dict[int, list[int]] = {}
     for column, target in enumerate(automaton.step[state].tolist()):
         found.setdefault(home[target], []).append(column)
@@ -140,11 +140,13 @@ def _targets(
 
 
 def _chains(automaton: Automaton) -> list[list[int]]:
-    """The states, grouped into countdowns, which are ordered by their first state."""
+    """Returns the states, grouped into countdowns, which are ordered by their first
+    state.
+    """
     rows = automaton.step.tolist()
 
     def successor(state: int) -> int | None:
-        """The next state of a countdown while the obligation is not met."""
+        """Returns the next state of a countdown while the obligation is not met."""
         for target in rows[state]:
             if target != state and automaton.due[target] == automaton.due[state] - 1:
                 return int(target)
@@ -185,7 +187,9 @@ def _when(automaton: Automaton, columns: Iterable[int]) -> str:
 
 
 def condition(chosen: set[int], possible: Sequence[int], bits: int) -> str:
-    """A condition that is true for the chosen letters and no other possible letter."""
+    """Returns a condition that is true for the chosen letters and no other possible
+    letter.
+    """
     if chosen.issuperset(possible):
         return "always"
     cubes: list[tuple[int, int]] = []

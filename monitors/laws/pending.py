@@ -36,7 +36,7 @@ _Bools = NDArray[np.bool_]
 
 
 def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) -> _Table:
-    """The relieved state of each state; the state itself if nothing is pending.
+    """Returns the relieved state of each state; the state itself if nothing is pending.
 
     Args:
         step: The transitions of a minimal automaton.
@@ -80,8 +80,8 @@ def _at_first(
 
 
 def _soon_the_same(columns: _Table, violated: int) -> _Bools:
-    """For each pair [q, m], whether any frames soon lead both states to the same state
-    or violate one of them.
+    """Returns for each pair [q, m] whether any frames soon lead both states to the same
+    state or violate one of them.
     """
     same = np.eye(columns.shape[1], dtype=bool)
     while True:
@@ -95,8 +95,8 @@ def _soon_the_same(columns: _Table, violated: int) -> _Bools:
 
 
 def _inclusion(columns: _Table, violated: int) -> _Bools:
-    """For each pair [q, m], whether all frames that break the law from m also break it
-    from q.
+    """Returns for each pair [q, m] whether all frames that break the law from m also
+    break it from q.
     """
     within = np.ones((columns.shape[1], columns.shape[1]), dtype=bool)
     within[:, violated] = False
@@ -114,8 +114,8 @@ def _inclusion(columns: _Table, violated: int) -> _Bools:
 def completion(
     step: _Table, violated: int, relieved: _Table
 ) -> tuple[_Table, NDArray[np.int32]]:
-    """The table that tracks pending obligations, and the row in which each state
-    begins.
+    """Returns the table that tracks pending obligations, and the row in which each
+    state begins.
 
     A row is a pair of a state and its relieved state, both of which read further
     letters. If there are too many pairs, only the state is tracked, and an obligation
@@ -199,8 +199,8 @@ def _alone(
 def _longest_pending(
     step: _Table, violated: int, relieved: _Table
 ) -> NDArray[np.float64]:
-    """The maximum number of frames for which an obligation stays pending; infinite in a
-    cycle.
+    """Returns the maximum number of frames for which an obligation stays pending;
+    infinite in a cycle.
     """
     going = (step != step[relieved]) & (step != violated)
     # The longest paths, computed backwards from states that every frame settles.
@@ -223,7 +223,9 @@ def _longest_pending(
 
 
 def _soonest(step: _Table, violated: int, relieved: _Table) -> NDArray[np.float64]:
-    """The minimum number of frames to a violation that the relieved state prevents."""
+    """Returns the minimum number of frames to a violation that the relieved state
+    prevents.
+    """
     own = np.arange(len(step))[:, None]
     prevented = np.where(step[relieved] != violated, step, own)
     distance = steps_to(prevented, np.arange(len(step)) == violated)

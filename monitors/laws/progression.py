@@ -66,8 +66,8 @@ class Memory:
     right: Callable[[int], bool]
 
     def update(self, held: int, letter: int) -> int:
-        """The memory after a frame; bit k is set if `right` was true k steps ago and
-        `left` has been true since.
+        """Returns the memory after a frame; bit k is set if `right` was true k steps
+        ago and `left` has been true since.
         """
         held = (held << 1 if self.left(letter) else 0) | self.right(letter)
         if math.isinf(self.high):
@@ -132,7 +132,7 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
-    """The conjuncts of a law, regardless of how the law was written.
+    """Returns the conjuncts of a law, regardless of how the law was written.
 
     `always (a and b)`, `always a and always b` and `not (eventually not a or eventually
     not b)` yield the same two invariants.
@@ -151,9 +151,7 @@ def _conjuncts(formula: Formula) -> list[Formula]:
 
 
 def _denied(formula: Formula) -> Formula | None:
-    """`not formula` with the negation moved one level inwards, if that helps to split a
-    law.
-    """
+    """Moves the negation in `not formula` inwards, if that helps to split a law."""
     match formula:
         case Not(operand=operand):
             return operand
@@ -246,8 +244,8 @@ def _bounds(interval: Interval, normal: Normal) -> tuple[int, float]:
 
 
 def _memory(formula: Formula, normal: Normal) -> int:
-    """The bit that stores the output of a past operator; `historically a` is rewritten
-    as `not once not a`.
+    """Returns the bit that stores the output of a past operator; `historically a` is
+    rewritten as `not once not a`.
     """
     key = f"memory {formula!r}"
     if key in normal._bits:
@@ -325,7 +323,7 @@ def _implies(one: Timed, other: Timed) -> bool:
 
 
 def _strongest(literals: Iterable[Timed]) -> Clause:
-    """The clause without literals that imply another literal of the clause."""
+    """Returns the clause without literals that imply another literal of the clause."""
     kept: list[Timed] = []
     for literal in literals:
         if any(_implies(literal, other) for other in kept):
@@ -341,7 +339,7 @@ def _clause_implies(one: Clause, other: Clause) -> bool:
 
 
 def _simplified(clauses: Iterable[Clause]) -> Owed:
-    """The clauses without those that follow from another clause."""
+    """Returns the clauses without those that follow from another clause."""
     kept: list[Clause] = []
     for clause in clauses:
         if any(_clause_implies(other, clause) for other in kept):
@@ -352,7 +350,7 @@ def _simplified(clauses: Iterable[Clause]) -> Owed:
 
 
 def both(one: Owed, other: Owed) -> Owed:
-    """The conjunction of two obligations."""
+    """Returns the conjunction of two obligations."""
     if not one or one is BROKEN:
         return other if not one else BROKEN
     if not other or other is BROKEN:
@@ -361,7 +359,7 @@ def both(one: Owed, other: Owed) -> Owed:
 
 
 def either(one: Owed, other: Owed) -> Owed:
-    """The disjunction of two obligations."""
+    """Returns the disjunction of two obligations."""
     if not one or not other:
         return NOTHING
     if one is BROKEN:
@@ -381,11 +379,11 @@ class Progression:
         self._of_clause: dict[tuple[Clause, int], Owed] = {}
 
     def start(self, nodes: Iterable[int]) -> Owed:
-        """The obligation for these nodes to be true at the next frame."""
+        """Returns the obligation for these nodes to be true at the next frame."""
         return frozenset(frozenset([("F", 0, 0, (node,))]) for node in nodes)
 
     def after(self, owed: Owed, letter: int) -> Owed:
-        """The obligations that remain after a frame with this letter."""
+        """Returns the obligations that remain after a frame with this letter."""
         left: set[Clause] = set()
         for clause in owed:
             kept = self._clause(clause, letter)
@@ -395,7 +393,7 @@ class Progression:
         return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
-        """The obligations for later frames if a node must be true now."""
+        """Returns the obligations for later frames if a node must be true now."""
         key = (node, letter)
         if key not in self._of_node:
             self._of_node[key] = self._node(node, letter)

@@ -93,7 +93,7 @@ class Robustness:
         self._degree = self._compiled(formula)
 
     def __call__(self, stretch: Stretch) -> Floats:
-        """The robustness at each frame."""
+        """Returns the robustness at each frame."""
         return self._degree(stretch)[: stretch.length]
 
     def _compiled(self, node: Formula) -> _Degree:
@@ -141,8 +141,8 @@ class Robustness:
 
 
 def _reach(node: Formula, period_s: float | None) -> int:
-    """The number of steps for which a formula may still change after its operands are
-    constant.
+    """Returns the number of steps for which a formula may still change after its
+    operands are constant.
     """
     inner = max((_reach(child, period_s) for child in node.children), default=0)
     if isinstance(node, Past) and isinstance(node, Once | Historically | Since):
@@ -187,21 +187,21 @@ def _fold(choose: np.ufunc, parts: list[_Degree]) -> _Degree:
 
 
 def _later(values: Floats, steps: int) -> Floats:
-    """The values a number of steps ahead; the last value is repeated."""
+    """Returns the values a number of steps ahead; the last value is repeated."""
     steps = min(steps, len(values) - 1)
     return np.concatenate([values[steps:], np.full(steps, values[-1])])
 
 
 def _earlier(values: Floats, steps: int, before: float) -> Floats:
-    """The values a number of steps ago, with `before` for times before the first
-    frame.
+    """Returns the values a number of steps ago, with `before` for times before the
+    first frame.
     """
     steps = min(steps, len(values))
     return np.concatenate([np.full(steps, before), values[: len(values) - steps]])
 
 
 def _ahead(values: Floats, low: int, high: float) -> Floats:
-    """The maximum from `low` to `high` steps ahead."""
+    """Returns the maximum from `low` to `high` steps ahead."""
     last = len(values) - 1
     low, high = min(low, last), int(min(high, last))
     longer = np.concatenate([values[low:], np.full(high, values[-1])])
@@ -209,7 +209,7 @@ def _ahead(values: Floats, low: int, high: float) -> Floats:
 
 
 def _behind(values: Floats, low: int, high: float) -> Floats:
-    """The maximum from `low` to `high` steps ago."""
+    """Returns the maximum from `low` to `high` steps ago."""
     if low >= len(values):
         return np.full(len(values), -math.inf)
     high = int(min(high, len(values) - 1))
@@ -218,7 +218,7 @@ def _behind(values: Floats, low: int, high: float) -> Floats:
 
 
 def _windows(values: Floats, length: int) -> Floats:
-    """The maximum of each window of this length."""
+    """Returns the maximum of each window of this length."""
     greatest: Floats = sliding_window_view(values, length).max(axis=1)
     return greatest
 

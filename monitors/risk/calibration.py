@@ -191,7 +191,7 @@ class Likely:
     high: Floats
 
     def as_dict(self) -> dict[str, Any]:
-        """The intervals as stored in the model's file."""
+        """Returns the intervals as stored in the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "level": self.level,
@@ -237,7 +237,7 @@ class Corrected:
     likely: tuple[Floats, Floats] | None = None
 
     def judged(self, by: JudgeBy, law: str) -> Floats:
-        """The value that is compared with thresholds.
+        """Returns the value that is compared with thresholds.
 
         Raises:
             InvalidModel: Thresholds are compared with the likely risk, but it is
@@ -300,7 +300,7 @@ def likely_for(
     letters: Ints,
     source: str = "",
 ) -> Likely | None:
-    """The likely intervals of a law, if the model has them for this horizon.
+    """Returns the likely intervals of a law, if the model has them for this horizon.
 
     Args:
         kept: The likely intervals stored in the model, keyed by the texts of laws.
@@ -319,7 +319,9 @@ def likely_for(
 
 
 def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibration]:
-    """The calibration curves of a model's likely intervals at this horizon, by law."""
+    """Returns the calibration curves of a model's likely intervals at this horizon, by
+    law.
+    """
     found = {law: Likely.from_dict(content) for law, content in kept.items()}
     return {
         law: each.calibration

@@ -41,7 +41,9 @@ Truth = Callable[[Expression], Bools]
 
 
 def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
-    """The truth of propositions whose names refer to sets of states, such as labels."""
+    """Returns the truth of propositions whose names refer to sets of states, such as
+    labels.
+    """
     columns: dict[str, Bools] = {}
     for name, group in sets.items():
         columns[name] = np.zeros(n, dtype=bool)
@@ -61,8 +63,8 @@ def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
 
 
 def truth_in_abstraction(chain: Chain, abstraction: Abstraction) -> Truth:
-    """The truth of propositions whose value follows from a state's predicates; false in
-    END.
+    """Returns the truth of propositions whose value follows from a state's predicates;
+    false in END.
     """
 
     def truth(proposition: Expression) -> Bools:
@@ -103,7 +105,7 @@ def compile_for(
 
 
 def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
-    """For each state of the chain, the column of its letter in the automaton's
+    """Returns for each state of the chain the column of its letter in the automaton's
     tables.
     """
     masks = np.zeros(chain.n, dtype=np.int64)
@@ -129,14 +131,16 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
 def letters_by_predicates(
     chain: Chain, automaton: Automaton, abstraction: Abstraction
 ) -> Ints:
-    """The letters of the states, as they follow from the abstraction's predicates."""
+    """Returns the letters of the states, as they follow from the abstraction's
+    predicates.
+    """
     return letters_of_states(chain, automaton, truth_in_abstraction(chain, abstraction))
 
 
 def count_violations(
     automaton: Automaton, letters: Ints, sequences: Iterable[Sequence[int]]
 ) -> Ints:
-    """The number of violations in each state, over sequences of states.
+    """Returns the number of violations in each state, over sequences of states.
 
     The monitor restarts after each violation.
     """
@@ -155,14 +159,14 @@ def count_violations(
 def abstraction_of(
     model: Model, source: str = "the model's abstraction"
 ) -> Abstraction | None:
-    """The abstraction of the model's states, if it has one."""
+    """Returns the abstraction of the model's states, if it has one."""
     if model.abstraction is None:
         return None
     return Abstraction.from_dict(dict(model.abstraction), source)
 
 
 def needed_abstraction(model: Model, source: str = "the model") -> Abstraction:
-    """The abstraction of a model; raises an error if the model has none."""
+    """Returns the abstraction of a model; raises an error if the model has none."""
     found = abstraction_of(model, source)
     if found is None:
         raise InvalidModel(
@@ -336,20 +340,22 @@ def _figure(at: RiskAt) -> str:
 
 
 def parts_of(text: str, abstraction: Abstraction | None) -> list[Law]:
-    """The laws with a name, or the law of a formula; parts of laws are separate."""
+    """Returns the laws with a name, or the law of a formula; parts of laws are
+    separate.
+    """
     vocabulary = None if abstraction is None else abstraction.vocabulary
     laws = find_laws(text, vocabulary=vocabulary)
     return [part for law in laws for part in law.parts or (law,)]
 
 
 def laws_of(model: Model) -> list[Law]:
-    """The laws that a model was learned for, with each part as a separate law."""
+    """Returns the laws that a model was learned for; each part is a separate law."""
     abstraction = abstraction_of(model)
     return told_apart(law for text in model.laws for law in parts_of(text, abstraction))
 
 
 def told_apart(laws: Iterable[Law]) -> list[Law]:
-    """The laws without duplicates.
+    """Returns the laws without duplicates.
 
     Raises:
         InvalidModel: Two different laws have the same name, so rules for this name
@@ -366,7 +372,7 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
 
 
 def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
-    """The laws with these names; by default, all that a model was learned for."""
+    """Returns the laws with these names (default: all of the model)."""
     abstraction = abstraction_of(model)
     vocabulary = None if abstraction is None else abstraction.vocabulary
     texts = names or model.laws
@@ -374,8 +380,8 @@ def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
 
 
 def in_words_of(model: Model, law: str) -> str:
-    """The text of the model's law with this name; the name itself if the model has
-    none.
+    """Returns the text of the model's law with this name; the name itself if the model
+    has none.
     """
     own = (text for text in model.laws if text.partition(" := ")[0] == law)
     return next(own, law)

@@ -48,7 +48,7 @@ class FirstVisits:
     pairs: Ints
 
     def as_dict(self) -> dict[str, Any]:
-        """The visits as stored in the model's file."""
+        """Returns the visits as stored in the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "monitor": self.monitor,
@@ -71,8 +71,8 @@ class FirstVisits:
         return cls(file.horizon_s, file.monitor, pairs)
 
     def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:
-        """The lower and upper bound on the risk of each pair; NaN where there was no
-        visit.
+        """Returns the lower and upper bound on the risk of each pair; NaN where there
+        was no visit.
 
         Args:
             possible: The pairs that can occur, whose bounds hold jointly.
@@ -100,7 +100,7 @@ def visits_for(
     letters: Ints,
     source: str = "",
 ) -> FirstVisits | None:
-    """The first visits of a law, if the model has them for this horizon.
+    """Returns the first visits of a law, if the model has them for this horizon.
 
     Args:
         model: The model.
@@ -127,8 +127,8 @@ def visits_for(
 
 
 def monitor_digest(automaton: Automaton, letters: Ints) -> str:
-    """A digest that differs between monitors with different transitions or state
-    numbers.
+    """Returns a digest that differs between monitors with different transitions or
+    state numbers.
     """
     parts = (automaton.step, automaton.pending, letters)
     content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)

@@ -120,7 +120,8 @@ def read_chain(
 
 
 def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
-    """The pairs [q, s] that can occur: reading s leads from some monitor state to q.
+    """Returns the pairs [q, s] that can occur: reading s leads from some monitor state
+    to q.
 
     Nothing is read in END, so any monitor state may occur there.
     """

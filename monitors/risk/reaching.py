@@ -106,8 +106,8 @@ MAX_SPARSE_TRANSITIONS = 5_000_000
 def within(
     backup: Backup, table: Ints, start: Floats, first: Ints, steps: int
 ) -> Floats:
-    """The values V_h after h = `steps` steps: V_h(q, s) = sum P(s, s') V_h-1(table[q,
-    s'], s').
+    """Returns the values V_h after h = `steps` steps: V_h(q, s) = sum P(s, s')
+    V_h-1(table[q, s'], s').
 
     Args:
         backup: One step of the chain, with known probabilities or robust.
@@ -160,7 +160,7 @@ def _sparse(reading: Reading, data: Floats) -> csr_array:
 
 
 def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
-    """The probability that `violated` is ever reached from each pair [q, s].
+    """Returns the probability that `violated` is ever reached from each pair [q, s].
 
     Args:
         reading: The chain and its letters.

@@ -93,11 +93,13 @@ class RiskTable:
         return len(self.states)
 
     def lookup(self, monitor_state: int, state: int) -> float:
-        """The estimated risk of a pair."""
+        """Returns the estimated risk of a pair."""
         return float(self.point[monitor_state, state])
 
     def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
-        """The lower and upper bound on the risk of a pair, if the table has bounds."""
+        """Returns the lower and upper bound on the risk of a pair, if the table has
+        bounds.
+        """
         if self.low is None or self.high is None:
             return None
         pair = (monitor_state, state)
@@ -166,14 +168,14 @@ def solve_risk(
 
 
 def short_of_violation(pairs: Bools, automaton: Automaton) -> Bools:
-    """The given pairs, except those in which the law is broken."""
+    """Returns the given pairs, except those in which the law is broken."""
     left = pairs.copy()
     left[automaton.violated] &= automaton.violated < 0
     return left
 
 
 def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
-    """The probability that the law is ever violated, by [monitor state, chain
+    """Returns the probability that the law is ever violated, by [monitor state, chain
     state].
     """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
@@ -186,7 +188,7 @@ def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
 def violation_within(
     chain: Chain, letters: Ints, automaton: Automaton, steps: int
 ) -> Floats:
-    """The probability that the law is violated within a number of steps."""
+    """Returns the probability that the law is violated within a number of steps."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     step = expectation(reading, reading.weights(chain.data))
@@ -198,7 +200,9 @@ def violation_within(
 
 
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
-    """The estimated risk within a number of steps, by [monitor state, chain state]."""
+    """Returns the estimated risk within a number of steps, by [monitor state, chain
+    state].
+    """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
@@ -215,7 +219,7 @@ def guard_bound(
     steps: int,
     maximise: bool,
 ) -> Floats:
-    """The minimum or maximum risk over all chains within the intervals.
+    """Returns the minimum or maximum risk over all chains within the intervals.
 
     If obligations may stay pending forever, the part beyond H is computed by iteration
     from a safe starting value, which stops after 10,000 sweeps or at the work limit.
@@ -266,7 +270,7 @@ def _check_work(
 
 
 def _unseen(intervals: IntervalChain, reading: Reading) -> Floats | None:
-    """The probability of unseen successors for each state; 0 for copies of END."""
+    """Returns the probability of unseen successors by state; 0 for copies of END."""
     if intervals.unseen is None:
         return None
     return np.append(intervals.unseen, np.zeros(reading.n - intervals.n))
@@ -292,8 +296,8 @@ def _unmet_bound(
     maximise: bool,
     sweeps: int,
 ) -> Floats:
-    """The minimum or maximum probability that pending obligations are broken, by [row,
-    state].
+    """Returns the minimum or maximum probability that pending obligations are broken,
+    by [row, state].
     """
     step = RobustStep(intervals, maximise=maximise)
     table = automaton.complete[:, reading.letters].astype(np.int64)
@@ -326,8 +330,9 @@ def _unmet_bound(
 
 
 def _reaching(goal: Bools, step: Backup, table: Ints) -> Bools:
-    """The pairs of a state and an automaton state from which the goal can be reached,
-    including the pairs of the goal."""
+    """Returns the pairs of a state and an automaton state from which the goal can be
+    reached, including the pairs of the goal.
+    """
     states = np.arange(table.shape[1])
     while True:
         before = step(goal[table, states].astype(np.float64)) > 0

@@ -215,7 +215,7 @@ class _Count:
         self._fault: SignalFault | None = None
 
     def said(self) -> int:
-        """The count at the last event."""
+        """Returns the count at the last event."""
         if self._fault is not None:
             raise self._fault
         return len(self._held)

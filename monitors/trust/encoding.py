@@ -90,18 +90,18 @@ def encode_traces(
 
 
 def _shape(run: Kept, names: Sequence[str]) -> tuple[object, ...]:
-    """The properties that runs must share to be encoded together."""
+    """Returns the properties that runs must share to be encoded together."""
     kinds = [run.signals[name].dtype for name in names if name in run.signals]
     return run.header.provides, kinds
 
 
 def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
-    """The states of one run."""
+    """Returns the states of one run."""
     return encode_traces([trace], abstraction)[0].states
 
 
 def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
-    """The time at which each state of a trace was complete, in seconds."""
+    """Returns the time at which each state of a trace was complete, in seconds."""
     times = trace.times()
     period_s = abstraction.period_s
     return times if period_s is None else times[tick_ends(times, period_s)]
@@ -169,8 +169,8 @@ def _lengths(found: Encoded) -> NDArray[np.int64]:
 
 
 def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
-    """The mean time between frames, for runs in which it is much longer than the
-    period.
+    """Returns the mean time between frames, for runs in which it is much longer than
+    the period.
     """
     last = batch.starts + batch.lengths - 1
     passed = batch.times_s[last] - batch.times_s[batch.starts]
@@ -180,7 +180,7 @@ def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
 
 
 def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:
-    """The indices of states that follow a gap in time."""
+    """Returns the indices of states that follow a gap in time."""
     times, starts, lengths = found.times_s, found.starts, _lengths(found)
     period = np.repeat(np.array(periods, np.float64), lengths)
     wide = np.diff(times, prepend=math.inf) > _GAP * period

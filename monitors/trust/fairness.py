@@ -82,7 +82,7 @@ HORIZON_STEPS = 20
 
 
 def horizon_steps(period_s: float | None) -> int:
-    """The horizon at which risks are validated, in steps."""
+    """Returns the horizon at which risks are validated, in steps."""
     if period_s is None:
         return HORIZON_STEPS
     return max(int(HORIZON_S / period_s + 1e-9), 1)
@@ -129,7 +129,7 @@ def cross_validate(
 
 
 def _tally(traces: Sequence[Ints], names: Sequence[str]) -> Tally:
-    """The tally of some traces."""
+    """Returns the tally of some traces."""
     filled = [trace for trace in traces if len(trace)]
     lengths = np.array([len(trace) for trace in filled], np.int64)
     tally = Tally()

@@ -55,7 +55,7 @@ class Found:
     apart: Mapping[int, Abstraction] = field(default_factory=dict)
 
     def counting(self, run: int) -> Abstraction:
-        """The abstraction with which a run is counted."""
+        """Returns the abstraction with which a run is counted."""
         return self.apart.get(run, self.abstraction)
 
 
@@ -121,7 +121,7 @@ class States:
         self._found: dict[int, tuple[Abstraction, dict[int, Encoded]]] = {}
 
     def by(self, abstractions: Mapping[int, Abstraction]) -> list[Encoded]:
-        """The states of runs, each encoded with its own abstraction."""
+        """Returns the states of runs, each encoded with its own abstraction."""
         wanted: dict[int, list[int]] = {}
         for run, abstraction in abstractions.items():
             _, found = self._found.setdefault(id(abstraction), (abstraction, {}))
@@ -241,12 +241,12 @@ class Judge:
         return States(runs).judge(by, abstraction, laws, horizons_s, counting)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
-        """The risks that a guard would have computed along a run."""
+        """Yields the risks that a guard would have computed along a run."""
         (ticks,) = encode_traces([run], self._abstraction)
         yield from self.along(number, ticks)
 
     def along(self, number: int, ticks: Encoded) -> Iterator[tuple[str, Foretold]]:
-        """The risks that a guard would have computed along a run's states."""
+        """Yields the risks that a guard would have computed along a run's states."""
         codes, times = ticks.states, ticks.times_s
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
@@ -270,7 +270,9 @@ class Judge:
             )
 
     def _states_for(self, bits: int) -> list[int]:
-        """The state of the chain; the nearest states if the chain has no such state."""
+        """Returns the state of the chain; the nearest states if the chain has no such
+        state.
+        """
         if bits in self._known:
             return [self._known[bits]]
         found = self._nearest.get(bits)
@@ -285,8 +287,8 @@ class Judge:
 def _along(
     table: Floats, path: Ints, place: Ints, states: Sequence[list[int]]
 ) -> Floats:
-    """The risk at every tick; for an unseen state, the worst risk of the nearest
-    states.
+    """Returns the risk at every tick; for an unseen state, the worst risk of the
+    nearest states.
     """
     first = np.array([of[0] for of in states])
     found: Floats = table[path, first[place]]
@@ -313,7 +315,8 @@ class LawPaths:
     def follow(
         self, distinct: Ints, place: Ints, times: Floats
     ) -> tuple[Ints, Broken | None]:
-        """The monitor's states before the first violation, and the violation, if any.
+        """Returns the monitor's states before the first violation, and the violation,
+        if any.
 
         Args:
             distinct: The distinct states of a run.
@@ -338,8 +341,8 @@ class LawPaths:
         return np.array(path, np.int64), broken
 
     def _broken(self, masks: Sequence[int], times: Floats) -> Broken | None:
-        """The first violation of the law; an obligation pending at the end is decided
-        by repeating the last state.
+        """Returns the first violation of the law; an obligation pending at the end is
+        decided by repeating the last state.
         """
         monitor = self._monitor
         monitor.reset()

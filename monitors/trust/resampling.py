@@ -130,7 +130,9 @@ def _seen(
     runs: Sequence[Run],
     apart: Sequence[Abstraction] = (),
 ) -> csr_array:
-    """How often each run took each transition of the model, by [run, transition]."""
+    """Returns how often each run took each transition of the model, by [run,
+    transition].
+    """
     from scipy.sparse import csr_array
 
     by = apart or [abstraction] * len(runs)
@@ -230,13 +232,13 @@ class _Heights:
         )  # fmt: skip
 
     def curve(self, risks: Floats, weight: Floats) -> Calibration:
-        """The calibration curve of the weighted runs, for a table of risks."""
+        """Returns the calibration curve of the weighted runs, for a table of risks."""
         said = risks.ravel()[self.pair]
         return calibrated(said, self.happened, self.run, self.frames, weight)
 
     def off(self, drawn: Sequence[Floats]) -> float:
-        """The error of the risks of single pairs: 0 if chance explains all deviations,
-        1 for the maximum error.
+        """Returns the error of the risks of single pairs: 0 if chance explains all
+        deviations, 1 for the maximum error.
 
         The error is relative to the variance of a single run's outcome. The variance
         due to outcomes and draws is subtracted.
@@ -285,7 +287,8 @@ class _Heights:
 
 
 def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats:
-    """The likelihood of the outcomes under beta distributions with these parameters.
+    """Returns the likelihood of the outcomes under beta distributions with these
+    parameters.
 
     Likelihoods are relative to the most likely draw of each column, which has
     likelihood 1.

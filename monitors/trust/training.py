@@ -136,7 +136,7 @@ class Spool:
         self.size = 0
 
     def __len__(self) -> int:
-        """The number of sequences."""
+        """Returns the number of sequences."""
         return len(self._lengths)
 
     def add(self, numbers: NDArray[np.integer], lengths: Iterable[int]) -> None:
@@ -188,7 +188,7 @@ class Training:
 
     @classmethod
     def of(cls, model: Model) -> Training:
-        """The training state of a model, to which more traces can be added."""
+        """Returns the training state of a model, to which more traces can be added."""
         kept = {k: model.training[k] for k in ("files", "violations")
                 if k in model.training}  # fmt: skip
         training = cls(Tally.of(model), deepcopy(kept))
@@ -266,7 +266,7 @@ class Training:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def sequences(self, every: int = 1) -> list[list[str]]:
-        """The sequences of state names of all runs, or of every n-th run."""
+        """Returns the sequences of state names of all runs, or of every n-th run."""
         names = list(self.numbers)
         return [[names[i] for i in run.tolist()] for run in self.seen.runs(every)]
 
@@ -319,8 +319,8 @@ class Training:
     def violations(
         self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]
     ) -> dict[str, dict[str, int]]:
-        """The number of violations of each law in each state, including those of
-        earlier training.
+        """Returns the number of violations of each law in each state, including those
+        of earlier training.
         """
         own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
@@ -389,7 +389,7 @@ class Training:
             )
 
     def repeated(self) -> list[str]:
-        """The files whose content was counted more than once."""
+        """Returns the files whose content was counted more than once."""
         seen: set[str] = set()
         found: list[str] = []
         for entry in self.facts.get("files", ()):
@@ -399,7 +399,7 @@ class Training:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """The facts that are stored in the model."""
+        """Returns the facts that are stored in the model."""
         counted = sum(sum(row.values()) for row in self.tally.seen.values())
         return self.facts | {
             "traces": self.tally.traces,
@@ -409,7 +409,7 @@ class Training:
 
 
 def digest_of_runs(digests: Iterable[str]) -> str:
-    """A common digest of several runs, which depends on their order."""
+    """Returns a common digest of several runs, which depends on their order."""
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
@@ -429,8 +429,8 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
 
 
 def _most_text(path: Path) -> int:
-    """The size limit for a file's text: proportional to the file's size if gzipped;
-    otherwise, there is no limit.
+    """Returns the size limit for a file's text: proportional to the file's size if
+    gzipped; otherwise, there is no limit.
     """
     with suppress(OSError), path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":

@@ -171,7 +171,7 @@ def json_arguments(text: str) -> dict[str, Any]:
 
 
 def _laws_over_calls(guarding: Guarding) -> list[Law]:
-    """The laws of the models, which must be about calls.
+    """Returns the laws of the models, which must be about calls.
 
     Raises:
         InvalidInput: A law is not about calls.
@@ -590,7 +590,7 @@ class AgentGuard(Turns, Closing):
             return None if verdict.passes else verdict
 
     def _unread(self, message: str) -> Verdict:
-        """The verdict on a call that cannot be reviewed."""
+        """Returns the verdict on a call that cannot be reviewed."""
         shadow = self.policy.shadow
         return Verdict(shadow, message, acts=not shadow)
 

@@ -93,7 +93,9 @@ def _names(text: str, address: str) -> bool:
 
 
 def _person(address: str) -> list[str]:
-    """The first and last name in an email address; empty if it contains no names."""
+    """Returns the first and last name in an email address; empty if it contains no
+    names.
+    """
     person, at, _ = address.partition("@")
     if not at or re.fullmatch(r"[a-z._-]+", person) is None:
         return []

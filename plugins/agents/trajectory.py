@@ -145,8 +145,8 @@ class Trajectory:
         return True
 
     def _came_back(self, result: object) -> dict[str, Value]:
-        """The fields of a result that laws use. If the result is plain text, its only
-        field is `text`.
+        """Returns the fields of a result that laws use. If the result is plain text,
+        its only field is `text`.
         """
         found = fields_of(result) if self._results else None
         given: Mapping[str, Any] = (
@@ -315,7 +315,7 @@ def _with_hyphen(formula: Expression, signal: str) -> str:
 
 
 def _near(signal: str) -> list[str]:
-    """Signal names to suggest for a misspelled one."""
+    """Returns signal names to suggest for a misspelled one."""
     head, _, rest = signal.partition("_")
     return [f"{_ARGUMENT}{rest}"] if rest and head.startswith("a") else []
 

@@ -174,7 +174,7 @@ class Turns:
         return os.getpid() != self._process
 
     def _now(self) -> CallTurn | None:
-        """The innermost turn of the current context that has not ended."""
+        """Returns the innermost turn of the current context that has not ended."""
         turn = _TURNS.get().get(id(self))
         while turn is not None and turn.over:
             turn = turn.within

@@ -131,7 +131,8 @@ def _examples(
 
 
 def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
-    """The times of the first violation and of its trigger; None if the run is clean.
+    """Returns the times of the first violation and of its trigger; None if the run is
+    clean.
 
     An obligation that is pending at the end is decided by repeating the last frame.
     """

@@ -116,7 +116,7 @@ class CarlaActuator(CarActuator):
 
 
 def _motion(frame: Frame) -> tuple[float, float]:
-    """The ego's speed and acceleration from a frame; 0 if they are missing."""
+    """Returns the ego's speed and acceleration from a frame; 0 if they are missing."""
     speed = frame.values.get("speed")
     acceleration = frame.values.get("acceleration")
     return (
@@ -219,7 +219,7 @@ class Steering:
         return x, mover.y - rear_m * math.sin(mover.heading)
 
     def _target(self, mover: Mover, way: Way, ahead_m: float, changes: bool) -> Point:
-        """The point on the path at a distance ahead of the car's front."""
+        """Returns the point on the path at a distance ahead of the car's front."""
         if changes:
             return self._places.at(self._wanted, mover.at_m + ahead_m)[0]
         start = way.start_m.get(mover.lane)

@@ -319,7 +319,7 @@ class CarlaNet(Junctions[int, _Movement]):
             lanes[name] = replace(lanes[name], links=found)
 
     def _exit(self, name: str) -> str | None:
-        """The lane after the junction to which an inner lane leads, if any."""
+        """Returns the lane after the junction to which an inner lane leads, if any."""
         for _ in range(_DEEPEST):
             lane = self._lanes[name]
             if not lane.inside:
@@ -421,7 +421,7 @@ class _Signals:
                 yield kind, arrow, name
 
     def light(self, key: Key, turn: LinkDirection) -> str:
-        """The traffic light that governs a turn from this lane; empty if none."""
+        """Returns the traffic light for a turn from this lane; empty if none."""
         found = {
             _ARROWS.get(arrow): name
             for kind, arrow, name in self._of(key)

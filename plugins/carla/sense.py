@@ -156,7 +156,7 @@ class CarlaScene(SeenScene):
 
 
 def _body(name: str, actor: Any) -> Mover:
-    """A road user with its size, but without a position."""
+    """Returns a road user with its size, but without a position."""
     half = actor.bounding_box.extent
     return Mover(name, 0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
 
@@ -306,7 +306,7 @@ class CarlaSenses(Senses):
         }
 
     def _look_up(self, time_s: float) -> dict[str, Any]:
-        """The weather signals, which are read from the server once a second."""
+        """Returns the weather signals, which are read from the server once a second."""
         if time_s >= self._weather_due_s:
             self._weather_due_s = time_s + _WEATHER_S
             weather = self._world.get_weather()

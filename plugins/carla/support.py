@@ -62,6 +62,6 @@ def check_versions(client: Any) -> str:
 
 
 def _bare(version: str) -> str:
-    """The version without a build suffix."""
+    """Returns the version without a build suffix."""
     found = _RELEASE.match(version)
     return found[0] if found else version

@@ -147,7 +147,7 @@ def _known(path: Path) -> tuple[RecordedScene, Roads, Places]:
 
 
 def _driving(told: RecordedScene) -> list[Obstacle]:
-    """The moving vehicles in a file."""
+    """Returns the moving vehicles in a file."""
     return [
         each
         for each in told.obstacles.values()

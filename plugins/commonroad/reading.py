@@ -350,7 +350,7 @@ class _Scene(Reading):
         )
 
     def _size(self, element: ET.Element, name: str) -> tuple[float, float]:
-        """The length and width of a rectangle, a circle or a polygon."""
+        """Returns the length and width of a rectangle, a circle or a polygon."""
         shape = element.find("shape")
         for box in () if shape is None else shape.iter("rectangle"):
             sides = (box.findtext("length"), box.findtext("width"))
@@ -405,7 +405,9 @@ class _Scene(Reading):
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:
-        """The coordinates of a position, which is a point or the centre of an area."""
+        """Returns the coordinates of a position, which is a point or the centre of an
+        area.
+        """
         if element is None or not len(element):
             raise self._wrong(f"{name} has no position")
         points = [self._point(each, name) for each in element.iter("center")]
@@ -433,7 +435,7 @@ class _Scene(Reading):
         return 0 if time is None else round(self._amount(time, name))
 
     def _amount(self, element: ET.Element, name: str) -> float:
-        """An exact number, or the midpoint of an interval."""
+        """Returns an exact number, or the midpoint of an interval."""
         if (exact := element.findtext("exact")) is not None:
             return self._finite(exact, name)
         ends = (element.findtext("intervalStart"), element.findtext("intervalEnd"))

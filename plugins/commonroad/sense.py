@@ -127,7 +127,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                 yield Link(self.names[to], via, turn, stops and bool(via))
 
     def _behind(self, number: int) -> int | None:
-        """The next lanelet outside intersections, starting with this lanelet."""
+        """Returns the first lanelet outside intersections, from this one on."""
         seen: set[int] = set()
         while number in self._told.turns:
             after = [n for n in self._told.lanelets[number].after if n in self.names]
@@ -238,7 +238,7 @@ class CommonRoadScene(SeenScene):
         self.locate(mover, state.speed * vx, state.speed * vy)
 
     def _taken(self, ego: Obstacle) -> tuple[str, ...]:
-        """The edges of the recorded path, and those straight ahead of its end."""
+        """Returns the edges of the recorded path, and those straight after it."""
         mover = _body(ego)
         edges: list[str] = []
         for state in ego.states:
@@ -287,7 +287,7 @@ def coasting(
 
 
 def _body(each: Obstacle) -> Mover:
-    """A road user with its size, but without a position."""
+    """Returns a road user with its size, but without a position."""
     size = each.length, each.width
     return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, *size, on_foot=each.on_foot)
 

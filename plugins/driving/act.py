@@ -128,7 +128,9 @@ def stopping_acceleration(
 
 
 def _asked(values: Mapping[str, Any], speed: float) -> float:
-    """The braking that the vehicle ahead requires, in m/s²; 0 if no vehicle is near."""
+    """Returns the braking that the vehicle ahead requires, in m/s²; 0 if no vehicle is
+    near.
+    """
     asked = 0.0
     course = values.get("time_to_collision")
     if course is not None and course < 4.0:
@@ -161,7 +163,7 @@ def _avoided(conflict: Conflict, speed: float) -> bool:
 
 
 def _time_to_cover_s(distance: float, speed: float) -> float:
-    """The time in seconds to cover a distance at full acceleration."""
+    """Returns the time in seconds to cover a distance at full acceleration."""
     way = 2.0 * THRUST_LIMIT * max(0.0, distance)
     return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
 
@@ -171,7 +173,9 @@ def _to_stand(speed: float, room: float) -> float:
 
 
 def _bearable(behind: Behind, speed: float) -> float:
-    """The hardest braking that still lets the vehicle behind stop in time, in m/s²."""
+    """Returns the hardest braking that still lets the vehicle behind stop in time, in
+    m/s².
+    """
     follower = behind.speed
     needs = follower * _FOLLOWER_REACTS_S + follower * follower / (2 * _FOLLOWER_BRAKES)
     room = needs - behind.gap_m
@@ -464,14 +468,16 @@ def _acceleration(choice: DrivingChoice, values: Mapping[str, Any]) -> float:
 
 
 def _behind(v: float, gap: float, its: float) -> float:
-    """The acceleration behind a vehicle by the intelligent driver model, in m/s²."""
+    """Returns the acceleration behind a vehicle by the intelligent driver model, in
+    m/s².
+    """
     closing = v * (v - its) / (2.0 * math.sqrt(_THRUST * COMFORT))
     room = _ROOM_M + max(0.0, v * _HEADWAY_S + closing)
     return _THRUST * (1.0 - (room / max(gap, 0.3)) ** 2)
 
 
 def _before(v: float, line: float) -> float:
-    """The acceleration that stops the car just before the line, in m/s²."""
+    """Returns the acceleration that stops the car just before the line, in m/s²."""
     room = max(line - _SHORT_OF_LINE_M, 0.0)
     if room < 0.1 or v < 0.1 and room < _SHORT_OF_LINE_M:
         return -COMFORT

@@ -182,7 +182,7 @@ class AgentActuator(Wrapping):
 
 
 def _until_then(decision: Decision) -> Decision:
-    """The decision to carry out until the agent has reconsidered."""
+    """Returns the decision to carry out until the agent has reconsidered."""
     return replace(decision, kind="stop") if decision.kind == "reflect" else decision
 
 

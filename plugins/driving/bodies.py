@@ -134,7 +134,7 @@ def placed(ego: Mover, other: Mover) -> tuple[float, float, float]:
 
 
 def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
-    """The nearest vehicle in the ego's path, with its speed along the path."""
+    """Returns the nearest vehicle in the ego's path, with its speed along the path."""
     nearest: Near | None = None
     for other in vehicles:
         ahead_m, left_m, half_m = placed(ego, other)
@@ -151,7 +151,9 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
 
 
 def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
-    """The distance to the nearest pedestrian in the ego's path or about to enter it."""
+    """Returns the distance to the nearest pedestrian in the ego's path or about to
+    enter it.
+    """
     ahead = (placed(ego, each) for each in people)
     return min(
         (max(0.0, ahead_m) for ahead_m, left_m, half_m in ahead

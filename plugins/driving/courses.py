@@ -215,7 +215,7 @@ class CourseSenses(ABC):
         return float(np.hypot(*(np.asarray(other.position) - here))) - _LENGTH_M
 
     def _of_lead(self, lead: tuple[float, float] | None) -> float | None:
-        """The lead vehicle's acceleration in m/s²; 0 for a new lead vehicle."""
+        """Returns the lead vehicle's acceleration in m/s²; 0 for a new lead vehicle."""
         before, self._lead = self._lead, lead
         if lead is None:
             return None

@@ -196,7 +196,7 @@ class Foresight:
         return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
-        """How many seconds a condition has been true; None if it is false."""
+        """Returns how many seconds a condition has been true; None if it is false."""
         if not holds:
             self._since.pop(name, None)
             return None
@@ -204,7 +204,9 @@ class Foresight:
         return round((self._frame - since) * self._period_s, 6)
 
     def _of_lead(self, distance: float | None, speed_kmh: float | None) -> float | None:
-        """The lead vehicle's acceleration in m/s², smoothed over several frames."""
+        """Returns the lead vehicle's acceleration in m/s², smoothed over several
+        frames.
+        """
         before = self._lead
         if distance is None or speed_kmh is None:
             self._lead = None

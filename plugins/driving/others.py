@@ -276,7 +276,7 @@ def see_around(ego: Mover, seen: NearbyVehicles) -> dict[str, Any]:
 def _apart(
     ego: Mover, other: Mover | None, most_m: float
 ) -> tuple[float, float] | tuple[None, None]:
-    """A vehicle's distance in m and speed in km/h; None if it is too far away."""
+    """Returns a vehicle's distance in m and speed in km/h; None if it is too far."""
     apart = None if other is None else clearance(ego, other, most_m)
     if other is None or apart is None:
         return None, None
@@ -359,7 +359,9 @@ def see_crossing(
 def _meeting(
     scene: Scene, near: list[Mover], progress: Progress
 ) -> Iterator[tuple[Passage, Foe, Mover]]:
-    """The vehicles whose paths conflict with the ego's and that have no red light."""
+    """Yields the vehicles whose paths conflict with the ego's and that have no red
+    light.
+    """
     met = progress.met
     for other in near if met else ():
         for passage in met:
@@ -377,7 +379,9 @@ def _meeting(
 def _when(
     passage: Passage, foe: Foe, other: Mover, progress: Progress, length_m: float
 ) -> Conflict | None:
-    """The conflict with a crossing vehicle; None once either vehicle is past it."""
+    """Returns the conflict with a crossing vehicle; None once either vehicle is past
+    it.
+    """
     theirs = foe.before_m[other.lane] - other.at_m + foe.foe_m
     ours = passage.line_m + foe.ego_m - progress.at_m
     half = foe.half_m
@@ -438,7 +442,7 @@ def see_people(
 def _crossing(
     scene: Scene, progress: Progress
 ) -> Iterator[tuple[Mover, Passage, Footway]]:
-    """The pedestrians who are on a crosswalk ahead, or about to step onto it."""
+    """Yields the pedestrians who are on a crosswalk ahead, or about to step onto it."""
     if not scene.people:
         return
     footways = {f.edge: (p, f) for p in progress.met for f in p.footways}
@@ -456,7 +460,9 @@ def _on_foot(
     progress: Progress,
     length_m: float,
 ) -> Conflict | None:
-    """The conflict with a pedestrian; None if the ego or the pedestrian has passed."""
+    """Returns the conflict with a pedestrian; None if the ego or the pedestrian has
+    passed.
+    """
     pace = max(_SLOWEST, person.speed)
     ax, ay = footway.axis
     dx, dy = person.x - footway.point[0], person.y - footway.point[1]

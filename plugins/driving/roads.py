@@ -402,7 +402,9 @@ class Roads:
         return Way(start_m, tuple(passages), at)
 
     def _entry(self, inside: str, edge: str) -> tuple[Lane, Link] | None:
-        """The lane and the link by which vehicles enter a junction from an edge."""
+        """Returns the lane and the link by which vehicles enter a junction from an
+        edge.
+        """
         for lane in self.lanes_of[edge]:
             for link in lane.links:
                 if any(inner.name == inside for inner in self.inner(link)):
@@ -410,7 +412,9 @@ class Roads:
         return None
 
     def _link_to(self, lane: Lane, edge: str) -> tuple[Lane, Link] | None:
-        """A link to an edge from this lane or, failing that, from the nearest lane."""
+        """Returns a link to an edge from this lane or, failing that, from the nearest
+        lane.
+        """
         beside = sorted(
             self.lanes_of[lane.edge], key=lambda other: abs(other.number - lane.number)
         )
@@ -514,7 +518,7 @@ class Roads:
         return before_m
 
     def _gap(self, before: str, after: str) -> float:
-        """The length in m of the path through the junction between two lanes."""
+        """Returns the length in m of the path between two lanes of a junction."""
         for link in self.lanes[before].links:
             if link.to == after:
                 return sum(part.length for part in self.inner(link))
@@ -529,7 +533,7 @@ def _joined(parts: Sequence[Lane]) -> list[Point]:
 
 
 def _half(sine: float) -> float:
-    """The distance from a crossing point within which two cars touch, in m."""
+    """Returns the distance from a crossing point within which two cars touch, in m."""
     if sine < 0.3:
         return _MERGE_M
     cosine = math.sqrt(1.0 - min(1.0, sine * sine))

@@ -45,7 +45,7 @@ def beside(left_speed: float, right_speed: float) -> float:
 
 
 def _drift(speed: float) -> float:
-    """How far a vehicle comes closer sideways before its lateral motion ends."""
+    """Returns how far a vehicle approaches sideways before its lateral motion ends."""
     after = speed + SIDEWAYS * RESPONSE_S
     braking = max(0.0, after) ** 2 / (2.0 * SIDEWAYS_BRAKES)
     return (speed + after) / 2.0 * RESPONSE_S + braking

@@ -234,7 +234,9 @@ class Scene(ABC):
         return [] if near is None else [near]
 
     def _next_on(self, lane: str) -> Near | None:
-        """The next vehicle behind the ego in a lane; the minimum gap is subtracted."""
+        """Returns the next vehicle behind the ego in a lane; the minimum gap is
+        subtracted.
+        """
         ego = self.ego
         behind = (
             Near(other, ego.at_m - ego.length - other.at_m - _MIN_GAP_M)
@@ -302,7 +304,7 @@ def gap_m(one: Mover, other: Mover) -> float:
 
 
 def _edges(mover: Mover) -> list[tuple[Point, Point]]:
-    """The sides of a body."""
+    """Returns the sides of a body."""
     (x, y), cos, sin = middle(mover), math.cos(mover.heading), math.sin(mover.heading)
     along, aside = mover.length / 2.0, mover.width / 2.0
     corners = [
@@ -329,7 +331,7 @@ def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | Non
 
 
 def _spine(vehicle: Mover) -> tuple[Point, Point]:
-    """The line from a vehicle's front to its rear."""
+    """Returns the line from a vehicle's front to its rear."""
     back_x = vehicle.length * math.cos(vehicle.heading)
     back_y = vehicle.length * math.sin(vehicle.heading)
     return (vehicle.x, vehicle.y), (vehicle.x - back_x, vehicle.y - back_y)

@@ -183,7 +183,9 @@ class Senses:
     # -- the ego and its path ---------------------------------------------------------
 
     def _progress(self, ego: Mover) -> Progress:
-        """The position along the path, which is recomputed when the lane changes."""
+        """Returns the position along the path, which is recomputed when the lane
+        changes.
+        """
         way_of = ego.lane, self.scene.route
         if way_of != self._way_of:
             self._way_of, self._way = way_of, self.scene.way()
@@ -257,7 +259,7 @@ class Senses:
         }
 
     def _others(self, ego: Mover, time_s: float, progress: Progress) -> dict[str, Any]:
-        """The signals about other road users and about the braking required."""
+        """Returns the signals about other road users and about the braking required."""
         scene, demand = self.scene, Demand(ego.speed)
         self.conflicts.clear()
         seen = around(scene)
@@ -284,7 +286,9 @@ class Senses:
     def _required(
         self, demand: Demand, progress: Progress, first: bool
     ) -> float | None:
-        """The hardest braking that a road user or the stop line requires, in m/s²."""
+        """Returns the hardest braking that a road user or the stop line requires, in
+        m/s².
+        """
         asked, to_line = demand.deceleration or None, progress.to_line
         if to_line is not None:
             gives_way = first and progress.line is progress.ahead
@@ -294,7 +298,7 @@ class Senses:
 
 
 def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
-    """The signals that are constant along a lane."""
+    """Returns the signals that are constant along a lane."""
     turns = {link.turn for link in lane.links}
     if len(turns) > 1:
         turns.discard(_U)
@@ -306,7 +310,7 @@ def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
 
 
 def _shown(ego: Mover, horn: bool) -> dict[str, Any]:
-    """The ego's lights and horn."""
+    """Returns the ego's lights and horn."""
     return {
         "turn_signal": str(ego.signal),
         "horn_on": horn,

@@ -263,7 +263,7 @@ class EnvPilot:
 
 
 def _name(env: Called) -> str:
-    """The name of an environment, without its module or file."""
+    """Returns the name of an environment, without its module or file."""
     if not isinstance(env, str):
         return getattr(env, "__name__", "environment")
     return env.rpartition(":")[2] if _PLACE.fullmatch(env) else env
@@ -320,7 +320,9 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
 
 
 def _rendering(env: str) -> dict[str, str]:
-    """The option that makes a registered environment render images, if possible."""
+    """Returns the option that makes a registered environment render images, if
+    possible.
+    """
     try:
         entry = gymnasium.spec(env).entry_point
         creator = load_env_creator(entry) if isinstance(entry, str) else entry

@@ -168,7 +168,7 @@ class Guarding:
         )
 
     def _held(self) -> Warrant | None:
-        """The certificate, if it covers the policy."""
+        """Returns the certificate, if it covers the policy."""
         warrant = self.warrant
         if warrant is None or not warrant.certificate.covers(self.policy):
             return None

@@ -198,7 +198,9 @@ class Intervener:
         return kind, why
 
     def _lack(self, kind: Kind, decision: Decision) -> str:
-        """The reason why an intervention cannot be carried out; empty if it can."""
+        """Returns the reason why an intervention cannot be carried out; empty if it
+        can.
+        """
         if kind == "ask":
             return "" if self._desk is not None else "there is nobody to ask"
         if kind not in self.actuator.can:
@@ -259,7 +261,9 @@ class Intervener:
         return self._fall_back(decision, because, frame, outcome)
 
     def _misfit(self, action: Action | None) -> str:
-        """The reason why an action cannot replace the proposal; empty if it can."""
+        """Returns the reason why an action cannot replace the proposal; empty if it
+        can.
+        """
         if action is None:
             return "there is no action to substitute"
         if self._actions is None:
@@ -313,7 +317,7 @@ class Intervener:
             return None, replace(outcome, because=why)
 
     def _now_s(self) -> float:
-        """The time in seconds.
+        """Returns the time in seconds.
 
         It is NaN if the clock fails, so that every time limit counts as exceeded.
         """

@@ -371,7 +371,7 @@ class GuardedLoop:
             return None
 
     def _forbids(self, action: Action | None) -> str:
-        """The reason why laws forbid an action; empty if they permit it."""
+        """Returns the reason why laws forbid an action; empty if they permit it."""
         if self.guard.policy.when == "after":
             return ""
         return self.guard.forbids(self._foreseen(action))

@@ -160,7 +160,7 @@ def is_folder(place: Path) -> bool:
 
 
 def _name() -> str:
-    """A file name that is unique even among records opened in the same second."""
+    """Returns a file name that is unique even within one second."""
     began = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     return f"{began}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
 

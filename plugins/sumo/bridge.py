@@ -294,7 +294,7 @@ class SumoWorld(SteppedWorld):
         self._values = values
 
     def _hit(self, before: float) -> str | None:
-        """The road user that the ego hit in this step, or None."""
+        """Returns the road user that the ego hit in this step, or None."""
         for crash in self._sumo.simulation.getCollisions():
             pair = crash.collider, crash.victim
             if self._name not in pair:

@@ -216,7 +216,7 @@ class SumoDriver:
         return self.traits.thrust * (1.0 - (v / wanted) ** 4)
 
     def _follow(self, v: float, gap: float, its: float) -> float:
-        """The acceleration behind a vehicle by the intelligent driver model."""
+        """Returns the acceleration behind a vehicle by the intelligent driver model."""
         traits = self.traits
         closing = v * (v - its) / (2.0 * math.sqrt(traits.thrust * traits.comfort))
         room = 2.0 + max(0.0, v * traits.headway_s + closing)
@@ -230,7 +230,9 @@ class SumoDriver:
         return self._follow(v, gap, values["lead_speed"] / 3.6)
 
     def _stop(self, v: float, line: float) -> float:
-        """The acceleration that stops the car just before the line, late and evenly."""
+        """Returns the acceleration that stops the car just before the line, late and
+        evenly.
+        """
         if v < 0.2:
             return -2.0
         room = line - _SHORT_OF_LINE_M
@@ -320,7 +322,9 @@ class SumoDriver:
         )
 
     def _for_people(self, values: Any, v: float) -> float:
-        """The acceleration for pedestrians whom the driver sees and expects to meet."""
+        """Returns the acceleration for pedestrians whom the driver sees and expects to
+        meet.
+        """
         distance = values["pedestrian_distance"]
         if distance is None or not self._attends:
             return math.inf

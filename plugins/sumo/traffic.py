@@ -270,7 +270,7 @@ def _car(car: Car, name: str) -> str:
 
 
 def _queued(queue: Queue) -> list[Car]:
-    """The vehicles of a queue that fit on the edge."""
+    """Returns the vehicles of a queue that fit on the edge."""
     cars: list[Car] = []
     for lane in queue.lanes:
         for n in range(queue.count):

@@ -81,7 +81,7 @@ class ActuatorContract:
         return pilot, actuator, frame
 
     def _can(self, world: World) -> list[Kind]:
-        """The decisions that the actuator can carry out, the mildest first."""
+        """Returns the decisions that the actuator can carry out, the mildest first."""
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 

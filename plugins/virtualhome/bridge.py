@@ -145,7 +145,7 @@ class VirtualHomeWorld(SteppedHousehold):
         }
 
     def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
-        """The number of objects left on or open, and the age of the oldest."""
+        """Returns the number of objects left on or open, and the age of the oldest."""
         if not things:
             self._since[name] = self.steps
             return {name: 0.0, f"{name}_age": None}

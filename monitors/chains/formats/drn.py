@@ -135,8 +135,8 @@ class _Parser:
         return assembled(self.rows, self.labels, names, variables, self.source)
 
     def _names(self) -> tuple[list[str], Mapping[str, NDArray[np.int64]]]:
-        """State names from the comments, where Storm writes valuations and we write
-        names.
+        """Returns state names from the comments, where Storm writes valuations and we
+        write names.
         """
         texts = [self.comments.get(i, "") for i in range(self.n)]
         if len(set(texts)) == self.n and all(texts):
@@ -149,7 +149,9 @@ class _Parser:
 
 
 def _valuations(texts: Sequence[str]) -> list[Valuation]:
-    """The variables in `[x=3\t& !b]`, where Storm leaves out a Boolean that is true."""
+    """Returns the variables in `[x=3\t& !b]`, where Storm leaves out a Boolean that is
+    true.
+    """
     rows = [[part.strip() for part in _BETWEEN.split(t.strip("[]"))] for t in texts]
     names: list[str] = []
     if len({len(row) for row in rows}) == 1:
@@ -190,7 +192,7 @@ def write_drn(chain: Chain, out: TextIO) -> None:
 
 
 def _comments(chain: Chain) -> list[str]:
-    """Each state's comment: its variables in Storm's form, or else its name."""
+    """Returns each state's comment: its variables in Storm's form, or else its name."""
     names = [printable(name) for name in chain.states]
     if not chain.variables:
         return names

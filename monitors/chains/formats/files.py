@@ -141,7 +141,7 @@ TEXT_FORMATS: dict[str, Callable[[Chain, TextIO], None]] = {
 
 
 def chain_as_text(chain: Chain, kind: str) -> str:
-    """The chain as text, in a format that needs only one text file."""
+    """Returns the chain as text, in a format that needs only one text file."""
     out = io.StringIO()
     TEXT_FORMATS[kind](chain, out)
     return out.getvalue()

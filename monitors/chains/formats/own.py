@@ -83,7 +83,7 @@ def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
 
 
 def models_as_dict(models: Sequence[Model]) -> dict[str, Any]:
-    """The JSON object from which `parse_models` recreates the same models."""
+    """Returns the JSON object from which `parse_models` recreates the same models."""
     if len(models) == 1:
         return model_as_dict(models[0])
     return {"format": SEVERAL, "models": [model_as_dict(each) for each in models]}
@@ -211,7 +211,7 @@ def _common(file: _File) -> dict[str, Any]:
 
 
 def model_as_dict(model: Model) -> dict[str, Any]:
-    """The JSON object from which `parse_model` recreates the same model."""
+    """Returns the JSON object from which `parse_model` recreates the same model."""
     chain, states = model.chain, model.chain.states
     found: dict[str, Any] = {"format": FORMAT, "states": list(states)}
     if model.counts is not None:
@@ -249,7 +249,9 @@ def model_as_dict(model: Model) -> dict[str, Any]:
 
 
 def named_counts(model: Model) -> dict[str, dict[str, int]]:
-    """The counts by state name, including allowed successors that were never seen."""
+    """Returns the counts by state name, including allowed successors that were never
+    seen.
+    """
     states, counts = model.chain.states, model.counts
     if counts is None:
         return {}

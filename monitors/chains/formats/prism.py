@@ -151,7 +151,7 @@ def read_prism(text: str, source: str = "") -> Chain:
 
 
 def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
-    """The variables, including renamed ones, and whether each is Boolean."""
+    """Returns the variables, including renamed ones, and whether each is Boolean."""
     known = {each[1]: not each[2] for each in found}
     for module in _RENAMED.finditer(text):
         for pair in module[1].split(","):
@@ -162,7 +162,7 @@ def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
 
 
 def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
-    """The text with all values of its only variable as initial states.
+    """Returns the text with all values of its only variable as initial states.
 
     The label `_START` marks the original initial state.
     """
@@ -178,7 +178,8 @@ def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
 
 
 def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
-    """The chain with its variables in declared order, and states sorted by value.
+    """Returns the chain with its variables in declared order, and states sorted by
+    value.
 
     Args:
         chain: The chain that Storm built.
@@ -242,8 +243,8 @@ def write_prism(chain: Chain, out: TextIO) -> None:
 def _where(
     variables: list[str], values: list[list[str]], members: frozenset[int]
 ) -> str:
-    """The condition for a label's states: on one variable if that suffices, otherwise a
-    list of the states.
+    """Returns the condition for a label's states: on one variable if that suffices,
+    otherwise a list of the states.
     """
     for column, name in enumerate(variables):
         inside = {values[i][column] for i in members}
@@ -255,7 +256,7 @@ def _where(
 
 
 def _runs(name: str, values: set[str]) -> Iterator[str]:
-    """`s=3` for each value, or `(s>=3 & s<=9)` for consecutive values."""
+    """Yields `s=3` for each value, or `(s>=3 & s<=9)` for consecutive values."""
     if values & {"false", "true"}:
         yield from sorted(f"{name}={value}" for value in values)
         return
@@ -272,7 +273,7 @@ def _runs(name: str, values: set[str]) -> Iterator[str]:
 
 
 def _written_variables(chain: Chain) -> tuple[list[str], list[list[str]]]:
-    """The variables to write, and the values of each state."""
+    """Returns the variables to write, and the values of each state."""
     values = valuation_texts(chain) if chain.variables else []
     if len({tuple(row) for row in values}) == chain.n:
         # A reader creates a state for each value of a single variable, but with several

@@ -49,7 +49,7 @@ Valuation = tuple[tuple[str, int, bool], ...]
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The stripped lines of a text with their numbers, split lazily."""
+    """Yields the stripped lines of a text with their numbers, split lazily."""
     start, number = 0, 1
     while start < len(text):
         if number > MAX_LINES:
@@ -91,7 +91,8 @@ def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | flo
 def from_valuations(
     valuations: Sequence[Valuation],
 ) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
-    """The names and variables of states that are distinguished by their variables.
+    """Returns the names and variables of states that are distinguished by their
+    variables.
 
     If there is only one variable, a state's name is the variable's value.
     """
@@ -114,8 +115,8 @@ def from_valuations(
 
 
 def valuation_texts(chain: Chain) -> list[list[str]]:
-    """The values of each state's variables; Booleans are written as words if the
-    state's name uses words.
+    """Returns the values of each state's variables; Booleans are written as words if
+    the state's name uses words.
     """
     columns = [values.tolist() for values in chain.variables.values()]
     found: list[list[str]] = []
@@ -139,7 +140,9 @@ def assignment(name: str, text: str) -> tuple[str, int, bool]:
 
 
 def printable(text: str) -> str:
-    """The name without characters that could end the comment or quotes around it."""
+    """Returns the name without characters that could end the comment or quotes around
+    it.
+    """
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
 
 

@@ -65,9 +65,8 @@ def train(
     learned from training runs, the risks are calibrated on calibration runs, and the
     thresholds are set on calibration and tuning runs. If no threshold achieves its
     guarantee, no policy is written and the exit status is 1. The shipped models were
-    created with this command. --rerun trains on the same runs again. Shipped models
-    with a hazard score were trained with an earlier form of the score, so training them
-    again gives different models.
+    created with this command. --rerun trains on the same runs again. Most shipped
+    models come from earlier versions, so training them again gives different models.
 
     \b
     Examples:

@@ -8,7 +8,8 @@ candidates are compared.
 
     python benchmarks/abstractions.py [FOLDER]
 
-FOLDER contains the models, by default those that ship.
+A model in FOLDER replaces the shipped model of the same name, as after `make trained
+TRAINED=FOLDER`. Models that were trained before the median was stored have a dash.
 """
 
 from __future__ import annotations
@@ -44,14 +45,17 @@ def rows(model: Path) -> Iterator[tuple[str, ...]]:
 def _cell(tried: dict[str, Any], law: str) -> str:
     if law not in tried.get("warned", ()):
         return "-"
-    median_s = tried["median_s"].get(law)
-    median = "-" if median_s is None else f"{median_s:.1f} s"
-    return f"{tried['warned'][law]:.2f}, {median}, {tried['second_ahead'][law]:.2f}"
+    median_s = tried.get("median_s", {}).get(law)
+    second = tried.get("second_ahead", {}).get(law)
+    cells = [f"{tried['warned'][law]:.2f}"]
+    cells.append("-" if median_s is None else f"{median_s:.1f} s")
+    cells.append("-" if second is None else f"{second:.2f}")
+    return ", ".join(cells)
 
 
 if __name__ == "__main__":
     table = [("model", "law", *KINDS.values(), "taken")]
-    folder = Path(sys.argv[1]) if sys.argv[1:] else FOLDER
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        table += rows(path)
+    for path in sorted(FOLDER.glob(f"*{SUFFIX}")):
+        others = (Path(folder) / path.name for folder in sys.argv[1:])
+        table += rows(next((each for each in others if each.exists()), path))
     show(aligned(table))

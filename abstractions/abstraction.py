@@ -175,8 +175,8 @@ class Predicate:
     """A Boolean expression, evaluated now or with a lag.
 
     Args:
-        latch: Whether the expression must be true in any frame of a tick, in all
-            frames, or in the last frame.
+        latch: The frames of a tick in which the expression must be true: any, all, or
+            the last.
         lag_s: The time before the current tick at which the expression is evaluated, in
             seconds. In the first `lag_s` seconds, it is evaluated at the first tick.
     """

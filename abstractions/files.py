@@ -179,8 +179,9 @@ _OWN = re.compile(r"""\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
 
 
 def other_kind(text: str, wanted: str) -> str:
-    """Returns a problem that names the format of a file of another kind; empty if
-    unknown.
+    """Returns an error text that names the format that a file has instead of `wanted`.
+
+    The text is empty if the format is unknown.
 
     Args:
         text: The beginning of the file.
@@ -515,9 +516,7 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 
 
 def _other_kind(path: Path, line: bytes) -> tuple[str, str] | None:
-    """Returns the kind of a file that is not text, and what to do about it, if it is
-    known.
-    """
+    """Returns the format of a file that is not text, with the fix; None if unknown."""
     if line.startswith(b"PAR1"):
         return "this is a Parquet file", f"name it {path.stem}.parquet"
     if line.startswith(b"PK\3\4"):

@@ -134,9 +134,7 @@ class Address(PosixPath):
         return self.exists() and stat.S_ISREG(self.stat().st_mode)
 
     def listed(self) -> list[tuple[Address, bool]]:
-        """Returns the direct children of the prefix, each with whether it is an
-        object.
-        """
+        """Returns the direct children of the prefix; True marks an object."""
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):

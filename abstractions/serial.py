@@ -110,8 +110,9 @@ def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[s
 
 
 def _closest(first: ErrorDetails, failure: ValidationError) -> ErrorDetails:
-    """Returns the error to report for a mapping or list in place of a plain value: if
-    possible, the error inside the mapping or list.
+    """Returns the error to report for a value that fits none of several types.
+
+    An error inside a mapping or list is preferred to a wrong plain type.
     """
     place = first["loc"][:-1]
     beside = [e for e in failure.errors() if e["loc"][: len(place)] == place]
@@ -119,7 +120,7 @@ def _closest(first: ErrorDetails, failure: ValidationError) -> ErrorDetails:
 
 
 def _keys_in(details: ErrorDetails, data: object) -> Iterator[str]:
-    """Yields the keys of an error's path, without pydantic's types of unions."""
+    """Yields the keys of an error's path, without the type names that pydantic adds."""
     *above, last = details["loc"] or ("",)
     for part in above:
         if isinstance(data, Mapping):
@@ -251,8 +252,8 @@ def _written(kind: str, details: ErrorDetails, key: str) -> str:
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
-    """Returns the first allowed value of a literal field at `path`; empty if it is no
-    literal.
+    """Returns the first allowed value of a literal field at `path`; empty for other
+    fields.
     """
     field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
     if field is None or get_origin(field.annotation) is not Literal:

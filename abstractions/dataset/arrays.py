@@ -42,7 +42,7 @@ def first_fault(
     Args:
         columns: The signals, as returned by `Trace.columns`.
         vocabulary: The vocabulary that declares the signals.
-        distinct: For some columns, a list of their distinct values, for a faster check.
+        distinct: The distinct values of some columns, which make the check faster.
     """
     found: tuple[int, SignalFault] | None = None
     for name, column in columns.items():

@@ -74,7 +74,7 @@ def parquet() -> Any:
 
 
 def is_installed() -> bool:
-    """Whether pyarrow is installed, which is needed to store traces in columns."""
+    """Whether pyarrow, which stores traces in columns, is installed."""
     from importlib.util import find_spec
 
     return find_spec("pyarrow") is not None
@@ -162,8 +162,9 @@ def _bits(truth: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def values_of(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Returns the inverse of `array_of`: values and a mask of nulls; masked values are
-    arbitrary.
+    """Returns the values and the null mask from which `array_of` made an array.
+
+    Masked values are arbitrary.
     """
     import pyarrow as pa
 

@@ -232,7 +232,7 @@ TOGETHER = 256
 
 
 def pend(folder: Path, run: RunTable) -> None:
-    """Stores a run atomically until it is joined into a part."""
+    """Stores a run in a file of its own until the run is joined into a part."""
     save_run(folder / PENDING / f"{run.name}.arrow", run)
 
 

@@ -88,7 +88,7 @@ class ExpressionParser(TermParser):
     # -- Boolean levels ----------------------------------------------------
 
     def _truth(self, level: Callable[[], Expression]) -> Expression:
-        """Parses an expression with `level`, and requires it to be Boolean."""
+        """Parses an expression by the method `level`; the result must be Boolean."""
         token = self._peek
         self._deeper()
         node = level()

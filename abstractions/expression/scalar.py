@@ -1,9 +1,9 @@
 """Compiles expressions to closures that evaluate the values of one frame.
 
-None means `none`: every comparison with it is false. A missing key raises KeyError, and
-a number that is not finite raises SignalFault; callers handle both as a fault of the
-frame. Operators do not short-circuit, so a fault is reported regardless of the values
-of other signals.
+None represents `none`, and every comparison with `none` is false. A missing key raises
+KeyError, and a number that is not finite raises SignalFault; callers handle both as a
+fault of the frame. Operators do not short-circuit, so a fault is reported regardless of
+the values of other signals.
 """
 
 from __future__ import annotations

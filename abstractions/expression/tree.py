@@ -189,7 +189,7 @@ class Curve(Expression):
     Args:
         operand: The argument of the function.
         bounds: The upper bounds of all steps but the last, in ascending order.
-        values: The value of each step; one more than `bounds`.
+        values: The value of each step; there is one more value than bounds.
         absent: The value if the operand is none; if not given, the result is none too.
     """
 

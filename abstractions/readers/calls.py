@@ -338,7 +338,7 @@ def _message(message: dict[str, Any], found: _Calls) -> None:
 
 
 def _text(content: Any) -> Any:
-    """Joins the texts of content that is a list of parts."""
+    """Returns the content of a message; a list of parts becomes one text."""
     if not isinstance(content, list):
         return content
     parts = (each.get("text") for each in content if isinstance(each, dict))

@@ -206,7 +206,7 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
 
     Args:
         path: The path of the log.
-        wanted: The requested fields; of a Parquet table, all columns are read.
+        wanted: The requested fields; a Parquet table is always read with all columns.
     """
     with _of_others(path):
         if path.suffix == ".mcap" and not _begins(path, _MCAP):

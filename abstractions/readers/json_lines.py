@@ -275,8 +275,8 @@ def keep_json_lines(
     """Reads signals of a trace as arrays; by default all that the trace provides.
 
     Raises:
-        InvalidTrace: The file is not a valid trace. Of signals that are not requested,
-            only the names are checked.
+        InvalidTrace: The file is not a valid trace. The values of signals that are not
+            requested are not checked.
     """
     header, used, rest = stream_json_lines(path, vocabulary)
     wanted = list(header.provides if names is None else names)

@@ -3,8 +3,8 @@
 LawBreaker's preprocessing makes up some signals (speed limits, street lights,
 visibility and arrow lights). This reader omits the made-up signals, so laws over them
 do not apply. Two choices of LawBreaker are kept, because its results depend on them:
-`timestamp` counts localization messages at ten per second, and the ego's speed is that
-of the chassis. In LawBreaker's published example, however, the positions suggest 12.5
+`timestamp` assumes ten localization messages per second, and the ego's speed is that of
+the chassis. In LawBreaker's published example, however, the positions suggest 12.5
 messages per second, and the chassis speed sometimes freezes.
 """
 

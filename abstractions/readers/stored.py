@@ -207,8 +207,8 @@ def _kept(
 def files_in(path: Path) -> list[Path]:
     """Returns the file itself, or the files in a folder, sorted by name.
 
-    Skips YAML files, which are vocabularies, scenarios or policies; reports; and
-    `runs.csv`, which contains facts about the runs.
+    Skips YAML files (vocabularies, scenarios and policies), reports, and the file
+    `runs.csv` with facts about the runs.
     """
     if not path.is_dir():
         return [path]

@@ -157,8 +157,8 @@ class Alias:
 
     A number in `none_codes` means `none`. Other numbers are looked up in `codes` or,
     without codes, multiplied by `scale`. The codes of a Boolean signal are 0 and 1 by
-    default. `none_when` maps other aliases to codes: if another alias has one of its
-    codes, this value means `none`.
+    default. `none_when` maps other aliases to codes: if one of those aliases has one of
+    its codes, the value of this alias means `none`.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Alias:
         codes: Mapping[float, bool | str] | None = None,
         none_codes: Sequence[float] = (),
     ) -> Alias:
-        """Returns an alias for a signal, with values that may have a different unit."""
+        """Returns an alias for a signal; its values may be in a different unit."""
         scale = 1.0
         if unit is not None:
             given, own = named_unit(unit), named_unit(signal.unit or "")

@@ -4,8 +4,8 @@ A learned row is an estimate from finitely many visits; Clopper-Pearson bounds l
 error.
 
 Unseen transitions may still happen, so a visited state has an additional unseen
-successor. The unseen successor is the worst case for the maximum probability, and the
-best case for the minimum.
+successor. The maximum probability assumes that this successor always reaches the goal;
+the minimum assumes that it never does.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RobustStep:
 
     Nature raises the best successors to their upper bounds until the probability is
     used up; the successor at which this happens is the pivot. The choice stays optimal
-    while no filled successor has a worse value than the pivot, and no other successor
+    while no raised successor has a worse value than the pivot, and no other successor
     has a better value. Only rows that violate this condition are sorted again.
     """
 
@@ -163,7 +163,7 @@ def clopper_pearson(
     Args:
         states: The names of the states.
         counts: The count of each allowed transition.
-        delta: The probability that any interval may miss the truth.
+        delta: The maximum probability that any interval misses the true value.
         open_rows: The states that may have successors that were never seen.
     """
     if not 0.0 < delta < 1.0:
@@ -197,7 +197,7 @@ def model_intervals(
 
     Args:
         model: A model with counts.
-        delta: The probability that any interval may miss the truth.
+        delta: The maximum probability that any interval misses the true value.
         closed_support: Whether only transitions in the model's support are assumed
             possible, as is usual in publications.
     """

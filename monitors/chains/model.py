@@ -252,7 +252,7 @@ def _differences(
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
-    """Returns a model without laws, with a single state that contains every frame."""
+    """Returns a model without laws, whose single state represents every frame."""
     abstraction = from_expressions(
         ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
     )

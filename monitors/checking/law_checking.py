@@ -104,9 +104,7 @@ def _at_end(
 
 
 def compiled_on(labelling: Labelling, law: Law, period_s: float | None) -> Automaton:
-    """Returns the law's automaton, restricted to the letters that occur in this chain
-    if all letters would be too many.
-    """
+    """Returns the law's automaton, only for this chain's letters if it is too large."""
     options: dict[str, Any] = {"vocabulary": law.vocabulary}
     abstraction = labelling.abstraction
     try:

@@ -108,7 +108,7 @@ class Reference:
             happened: The number of runs so far in which the event happened.
             runs: The number of runs so far.
             more: The number of further runs.
-            least: The number of events to which the first probability applies.
+            least: The smallest number of events; the first probability is for it.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
@@ -263,7 +263,7 @@ class Rate:
 class Ranks:
     """Evidence that a score of runs is distributed differently than in training.
 
-    Each run is ranked among the training runs and all later runs. If nothing has
+    Each run is ranked among the training runs and all runs so far. If nothing has
     changed, the ranks are uniform and independent, and bets on high or low ranks are
     fair. Part of the stake moves between the bets at each step (Vovk's simple jumper).
 

@@ -145,8 +145,11 @@ class Promise(Strict):
         )  # fmt: skip
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
-        """Returns the guarantee as text; `came` contains the figures of `Warned` for
-        other runs.
+        """Returns the guarantee as text, with the figures measured in other runs.
+
+        Args:
+            came: The measured figures, as returned by `Warned.as_dict`; None if there
+                are none.
         """
         said = (
             f"guaranteed with {100 * self.confidence:.3g} % confidence: a false-alarm"

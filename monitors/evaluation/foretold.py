@@ -44,9 +44,8 @@ class Foretold:
         times_s: The time of each tick, in seconds.
         duration_s: The duration of the whole run, in seconds.
         risks: The risk at each tick, by horizon in seconds.
-        pairs: For each tick, the pair of monitor state and chain state, encoded as
-            monitor state times number of chain states plus chain state; negative if the
-            pair was never seen in training.
+        pairs: For each tick, the pair of monitor state q and chain state s, encoded as
+            q * number of chain states + s; negative if never seen in training.
         unknown: For each tick, whether the state was never seen in training.
         idle: For each tick, whether no obligation was pending.
         broken: The first violation; None if there was none.
@@ -375,10 +374,10 @@ def unmet_ahead(
         steps: The horizon H, in steps.
 
     Returns:
-        For each trace, the monitor's state at every frame up to the first violation,
-        and whether an obligation that was pending then, or arose within H steps, was
-        not met. An obligation pending at the trace's end is decided by repeating the
-        last frame.
+        For each trace, two values for every frame up to the first violation: the
+        monitor's state, and whether an obligation that was pending then, or arose
+        within H steps, was not met. An obligation pending at the trace's end is decided
+        by repeating the last frame.
     """
     table = automaton.step.tolist()
     monitors = [_until_violated(automaton, table, row.tolist()) for row in letters]

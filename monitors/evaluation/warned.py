@@ -264,9 +264,7 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """Returns a remark on alarms that came earlier before the trigger than the
-    horizon; None if there are none.
-    """
+    """Returns a remark on alarms more than the horizon before the trigger, if any."""
     if not row.get("early"):
         return None
     return (

@@ -294,7 +294,7 @@ class Lesson:
 
 
 def _split(nodes: Any, at: int) -> Split | float:
-    """Converts a tree of scikit-learn, with half of its values."""
+    """Converts a tree of scikit-learn, and halves its values."""
     node = nodes[at]
     if node["is_leaf"]:
         return float(node["value"]) / 2.0

@@ -61,7 +61,8 @@ class TreeRecipe:
         least: The minimum number of samples in a leaf for 200 runs; for n runs, it is
             multiplied by √(n / 200).
         leaves: The maximum number of leaves.
-        lag_s: The age of the earlier leaf that is part of the state, in s; 0 for none.
+        lag_s: The age of the earlier leaf that is part of the state, in s; 0 if the
+            state has no earlier leaf.
     """
 
     corpus: Corpus
@@ -120,7 +121,7 @@ class TreeRecipe:
 
     @property
     def _lag(self) -> float:
-        """The lag rounded to whole periods, at least one; 0 for none."""
+        """The lag rounded to whole periods, at least one; 0 without a lag."""
         if not self.lag_s:
             return 0.0
         period_s = self.corpus.period_s

@@ -334,9 +334,9 @@ class Merge:
             evidence.
         beyond: The number of transitions that guards did not count because there were
             too many distinct ones.
-        stopped: The tallies that were not added because their guards stopped runs for
-            laws of this model and let none continue, so that transitions after high
-            risks are missing.
+        stopped: The tallies that were not added because their guards stopped every run
+            at an intervention for a law of this model; transitions after high risks are
+            therefore missing.
     """
 
     model: Model
@@ -394,8 +394,8 @@ def merge(
     Args:
         model: A model that was learned from traces.
         tallies: The tallies, each with the name of its file for error messages.
-        accept: Also add tallies that contradict the others, and tallies of guards that
-            stopped runs for a law of this model and let none continue.
+        accept: Whether to add even tallies that contradict the others, and tallies of
+            guards that stopped every run at high risks of a law of this model.
         source: The name of the model's file, for error messages.
 
     Raises:

@@ -287,8 +287,7 @@ class FleetTally:
         )  # fmt: skip
 
     def weighted(self) -> FleetTally:
-        """Returns the tally in which runs that were let pass also represent the stopped
-        runs.
+        """Returns the tally; its runs that could continue also represent stopped ones.
 
         Transitions after an intervention that was not enforced are weighted to
         represent all runs with an intervention, so that frequencies are the same as if
@@ -355,9 +354,7 @@ class FleetTally:
 
 
 def cells_of(table: Table, end: int) -> Ints:
-    """Returns the steps and ends of a table, in the order of states; `end` is the
-    number of the end.
-    """
+    """Returns a table's steps and its ends, as steps to `end`, ordered by state."""
     state, times = table.ends.T
     ends = np.column_stack((state, np.full(len(state), end), times))
     cells = np.concatenate((table.steps, ends))

@@ -126,15 +126,14 @@ class ChainWatch:
 
     @property
     def missed(self) -> int:
-        """The number of ticks without a frame before the state just completed."""
+        """The number of ticks without a frame just before the completed tick."""
         return self._latcher.missed
 
     def advance(self, bits: int, lost: bool) -> bool:
-        """Advances every law by the state just completed; returns True if any is
-        violated.
+        """Advances every law by a completed tick; returns True if any is violated.
 
         Args:
-            bits: The state.
+            bits: The state of the tick.
             lost: Whether an earlier frame was lost, so that the monitor's state is
                 unknown.
         """

@@ -237,9 +237,7 @@ def _reference(promise: Promise, what: str) -> Reference | None:
 
 
 def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference | None:
-    """Returns the rate of violations in the guarantee's runs or in ordinary runs,
-    whichever are more.
-    """
+    """Returns the guarantee's or the ordinary runs' rate, whichever has more runs."""
     if ordinary.violating is None:
         return reference
     if reference is not None and reference.runs >= ordinary.runs:

@@ -27,8 +27,8 @@ class Limits:
         max_age_s: The maximum age of a frame or of its inputs, in seconds.
         frozen_after_s: How long frames may stay identical before they count as a fault,
             in seconds; None for no limit.
-        leap_s: The amount by which the frames' time may advance more than the guard's
-            clock between two frames, in seconds.
+        leap_s: How much further the frames' time may advance between two frames than
+            the guard's clock, in seconds.
     """
 
     max_age_s: float

@@ -75,7 +75,8 @@ class Guard:
         policy: The interventions and their thresholds.
         provides: The signals that the source provides in every frame; None for the
             signals that the model needs.
-        clock: Returns seconds that never decrease. Embedded worlds pass simulated time.
+        clock: A function that returns a time in seconds that never decreases; simulated
+            time in embedded worlds.
         listeners: Called with every review, in order. If a listener fails, later ones
             receive the fallback; the record comes last.
         judges: Rules and guard programs that judge in addition to the risk, or alone if

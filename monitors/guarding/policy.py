@@ -56,11 +56,11 @@ class Step:
 
     Args:
         kind: The intervention.
-        threshold: The risk at which the intervention begins. In the form of the
-            ProbGuard paper, the threshold is one minus theta, and only a risk above it
-            counts.
-        inclusive: Whether a risk equal to the threshold counts; False for thresholds in
-            the form of the ProbGuard paper.
+        threshold: The risk at which the intervention begins. If the policy gives the
+            theta of the ProbGuard paper, the threshold is one minus theta, and only a
+            risk above it counts.
+        inclusive: Whether a risk equal to the threshold counts; False for a threshold
+            that was computed from theta.
     """
 
     kind: Kind

@@ -80,7 +80,7 @@ class RunRecord(Listener):
     complete line.
 
     Args:
-        path: The file to write. The path must not contain a record.
+        path: The file to write; there must be no record of that name yet.
         header: The data for replay: scenario, model digest, policy, seed.
         machine: Facts about this machine and the present time; empty in simulated time.
     """

@@ -100,7 +100,7 @@ class Watch:
         return self.advance(self.abstracted(frame))
 
     def expect(self) -> None:
-        """Announces a frame. A previous frame that was not read completely is lost."""
+        """Announces a frame; the previous one is lost if it was not read completely."""
         if self.violated:
             self.violated = ()
             for law in self.laws:
@@ -124,8 +124,7 @@ class Watch:
         return tuple([part.abstracted(frame) for part in self.parts])
 
     def advance(self, bits: Bits) -> bool:
-        """Advances every law by the states just completed; returns False if there are
-        none.
+        """Advances every law by the models' states; returns False if there are none.
 
         `violated` lists the laws that break at this tick or, if frames were missing,
         before it. `lost` means that a frame was lost and some law's state is still

@@ -118,9 +118,7 @@ class Automaton:
         return column
 
     def response_steps(self) -> int | None:
-        """Returns K if the automaton has the form of `always (a -> eventually[0, K]
-        b)`, otherwise None.
-        """
+        """Returns K if the law is of the form `always (a -> eventually[0, K] b)`."""
         n = self.n
         if self.violated != n - 1 or self.pending[0]:
             return None

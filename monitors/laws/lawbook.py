@@ -328,7 +328,7 @@ SPEED = "speed"
 
 
 def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
-    """Whether a stationary vehicle may be forced to break the law if it does not move.
+    """Whether a vehicle can come to break the law merely by standing still.
 
     Args:
         law: The law. Signals other than the speed may have any value.

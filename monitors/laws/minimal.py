@@ -1,4 +1,4 @@
-"""Minimising a deterministic automaton by partition refinement."""
+"""Minimises deterministic automata by partition refinement."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Node:
     """A state, or a countdown of several states that differ only in the steps left.
 
     Args:
-        name: `idle`, `wait:100 … wait:1`, `violated`.
+        name: The name of the node, such as `idle`, `wait:100 … wait:1` or `violated`.
         states: The numbers of the states, those closest to a violation last.
     """
 

@@ -100,7 +100,7 @@ def read_cases(
 
 
 def _check_kind(content: object, kind: CaseKind, where: str) -> None:
-    """Rejects cases of the other kind."""
+    """Rejects a case of the kind `rules` if `kind` is `access`, and vice versa."""
     keys = content.keys() if isinstance(content, dict) else set[str]()
     other, own = ("rules", "user") if kind == "access" else ("access", "identity")
     if own in keys and not {"identity", "user"} <= keys:

@@ -83,7 +83,7 @@ class Arguments:
                 yield from self._texts(tool, name, part, role)
 
     def about(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the arguments, with `object` set to the thing or the receptacle."""
+        """Returns the arguments, with the thing or receptacle also as `object`."""
         if "object" in given:
             return given
         roles: tuple[Role, ...] = ("object", "receptacle")

@@ -157,9 +157,7 @@ class Household(State):
 
 @lru_cache(maxsize=4096)
 def _fact(text: str) -> tuple[str, str, str] | None:
-    """Splits an object predicate into word, type and other type; None for an
-    instance.
-    """
+    """Splits `is_on(Mug, Table)` into three words; None if it names instances."""
     said = _FACT.fullmatch(text)
     if said is None or "#" in text:
         return None

@@ -6,7 +6,7 @@ by a condition over existing ones. A package registers its predicates in its met
     [project.entry-points."forewarn.predicates"]
     "household.mine" = "my_package.predicates:PREDICATES"
 
-where the first word is the domain, and the target is a list of `Predicate`.
+where the name begins with the domain, and the value refers to a list of `Predicate`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
 
 
 def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
-    """Yields a finding for each action of a rule that does not exist."""
+    """Yields a finding for each unknown action that a rule names."""
     known = {plain_name(action): action for action in library.actions}
     for action in rule.trigger.actions if known else ():
         if plain_name(action) not in known:

@@ -31,8 +31,8 @@ class Event:
     """An event in the run of an agent.
 
     Args:
-        moment: `before` an action is done, `after` it, a `tick` of a world that does
-            not wait for actions, or the `finish` of the run.
+        moment: `before` or `after` for an action, `tick` in a world that does not wait
+            for actions, or `finish` at the end of the run.
         action: The verb or the tool's name; "" for a tick or the finish.
         values: The values of the signals, in the domain's vocabulary.
         succeeded: Whether the action succeeded; None if unknown or not yet done.

@@ -87,7 +87,7 @@ class Sources:
 
 
 def _names(text: str, address: str) -> bool:
-    """Whether a text contains the first and last name in an email address."""
+    """Whether a text contains all names that an email address consists of."""
     words = _person(address)
     return bool(words) and all(_within(word, text) for word in words)
 

@@ -277,9 +277,9 @@ FAR = 1000.0
 
 
 class ReDriver:
-    """The robustness of the law over a predicted trajectory, as in REDriver.
+    """A baseline that computes a law's robustness over a predicted trajectory.
 
-    This is a simplified version of the method, and not the original program. REDriver
+    This is a simplified version of REDriver, and not the original program. REDriver
     computes how far the trajectory that Apollo plans is from violating the law. This
     baseline uses a trajectory that is predicted from the frame, and the quantitative
     semantics of Forewarn's formulas, in the units of their signals. The score is minus

@@ -468,9 +468,7 @@ def _acceleration(choice: DrivingChoice, values: Mapping[str, Any]) -> float:
 
 
 def _behind(v: float, gap: float, its: float) -> float:
-    """Returns the acceleration behind a vehicle by the intelligent driver model, in
-    m/s².
-    """
+    """Returns the intelligent driver model's acceleration behind a vehicle, in m/s²."""
     closing = v * (v - its) / (2.0 * math.sqrt(_THRUST * COMFORT))
     room = _ROOM_M + max(0.0, v * _HEADWAY_S + closing)
     return _THRUST * (1.0 - (room / max(gap, 0.3)) ** 2)

@@ -40,7 +40,7 @@ class Encroachments:
         """Adds the current positions, and returns the shortest post-encroachment time.
 
         It is the time in seconds since the ego left a place that another road user
-        occupies now, or vice versa. None if no path crosses that of the ego.
+        occupies now, or vice versa; None if no path crosses that of the ego.
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()

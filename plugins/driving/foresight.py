@@ -224,7 +224,7 @@ def to_lead_speed(values: Mapping[str, Any]) -> float | None:
     """Returns the deceleration to avoid a crash (DRAC) in m/s².
 
     It is the braking with which the ego reaches the speed of the lead vehicle just
-    before the two would collide. None if the ego is not approaching a lead vehicle.
+    before the two would collide; None if the ego is not approaching a lead vehicle.
     """
     lead, lead_kmh = values["lead_distance"], values["lead_speed"]
     if lead is None or lead_kmh is None or values["speed"] <= lead_kmh:

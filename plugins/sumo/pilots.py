@@ -216,7 +216,7 @@ class SumoDriver:
         return self.traits.thrust * (1.0 - (v / wanted) ** 4)
 
     def _follow(self, v: float, gap: float, its: float) -> float:
-        """Returns the acceleration behind a vehicle by the intelligent driver model."""
+        """Returns the intelligent driver model's acceleration behind a vehicle."""
         traits = self.traits
         closing = v * (v - its) / (2.0 * math.sqrt(traits.thrust * traits.comfort))
         room = 2.0 + max(0.0, v * traits.headway_s + closing)

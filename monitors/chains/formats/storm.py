@@ -1,7 +1,7 @@
 """Storm in a separate process with time and memory limits, and UMB through Storm.
 
-UMB is the binary archive format of PRISM and Storm. Written archives have labels and
-doubles, but no state names, variables or fractions, because Storm drops these.
+UMB is the binary archive format of PRISM and Storm. The archives that Storm writes
+contain labels and doubles, but no state names, variables or fractions.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ _TO_UMB = "io.export_to_umb(stormpy.build_model_from_drn(source), target)"
 
 
 def run_storm(script: str, content: bytes, what: str, source: str = "") -> bytes:
-    """Runs a script that reads the path `source` and writes the path `target` with
-    Storm; returns what it writes.
+    """Runs a Storm script on the content of a file; returns the file that it writes.
+
+    The script reads the path `source` and writes to the path `target`.
 
     Raises:
         MissingDependency: stormpy is not installed.

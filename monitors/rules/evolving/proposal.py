@@ -200,7 +200,7 @@ def propose(
     """Evolves rules on labelled traces.
 
     Args:
-        traces: The traces; only labelled ones are learned from.
+        traces: The traces; rules are learned only from those with a label.
         seed: The seed of the random split into held-out tasks and folds.
         holdout: The fraction of the tasks to hold out.
     """

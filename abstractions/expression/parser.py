@@ -22,6 +22,7 @@ from forewarn.abstractions.expression.tree import (
     Expression,
     Implies,
     IsNone,
+    LookBack,
     Name,
     Not,
     Number,
@@ -153,7 +154,9 @@ class ExpressionParser(TermParser):
         if self._accept("is"):
             negated = self._accept("not")
             if self._accept("none") is None:
-                mend = "write `is none` or `is not none`"
+                mend, word = "write `is none` or `is not none`", self._peek.text
+                if self._peek.kind == "name" and word not in ("None", "null"):
+                    mend = f"write {left!r} {'!=' if negated else '=='} {word}"
                 self._fail(f"expected none, found {self._peek}", mend=mend)
             if not isinstance(left, Name):
                 mend = "name one signal, as in lead_distance is none"
@@ -254,6 +257,10 @@ class ExpressionParser(TermParser):
         token = self._peek
         right = self._sum()
         self._must_be_number(right, token)
+        counted = isinstance(left, LookBack) and left.function == "count"
+        if counted and isinstance(right, Number) and right.unit:
+            mend = f"write {right.value:g}: it is compared with a number of frames"
+            self._fail("a count has no unit", token, mend=mend)
         node = Compare(operator.text, left, right)  # type: ignore[arg-type]
         self._check_units(node, operator)
         if isinstance(left, Number) and isinstance(right, Name):

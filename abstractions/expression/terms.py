@@ -43,12 +43,13 @@ _TOKEN = re.compile(
       | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
       | (?P<name>[^\W\d]\w*(?:\#\d+)?)
       | (?P<text>"[^"\n]*")
-      | (?P<symbol><=>|->|=>|<=|>=|==|!=|&&|\|\||[-+*/()\[\]{},<>=!&|%²^°])
+      | (?P<symbol><=>|->|=>|<=|>=|==|!=|&&|\|\||[-+*/()\[\]{},<>=!&|%²^°≤≥≠∧∨¬→])
     """,
     re.VERBOSE,
 )
 _SYNONYMS = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not",
-             "=>": "->", "=": "=="}  # fmt: skip
+             "=>": "->", "=": "==", "≤": "<=", "≥": ">=", "≠": "!=", "∧": "and",
+             "∨": "or", "¬": "not", "→": "->"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,10 @@ class Cursor:
         self._fail(problem, mend=mend)
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        place = f"column {(token or self._peek).start + 1}"
+        token = token or self._peek
+        place = f"column {token.start + 1}"
+        if re.fullmatch(r"\d,\d", self._text[max(token.start - 1, 0) : token.end + 1]):
+            mend = "write decimals with a point, as in 13.9"
         raise InvalidExpression(problem, place=place, mend=mend)
 
 
@@ -226,6 +230,8 @@ class TermParser(Cursor, ABC):
                 "use + - * / < > == between numbers, and `and`, `or`, `not`, `->` "
                 "between conditions"
             )
+            if declared and declared.values:
+                mend = f"compare it, as in {declared.name} == {declared.values[0]}"
             self._fail(f"{node!r} is not a number", token, mend=mend)
 
     def _check_units(self, node: Expression, token: Token) -> None:
@@ -423,7 +429,9 @@ class TermParser(Cursor, ABC):
             return
         known = self._vocabulary.predicates
         if name.text not in known:
-            mend = near_miss(name.text, [*known, *FUNCTIONS]) or self._has(known)
+            mend = near_miss(name.text, [*known, *FUNCTIONS]) or self._has(
+                known or FUNCTIONS
+            )
             problem = f"{name.text!r} is not a predicate or function"
             self._fail(problem, name, mend=mend)
         arities = known[name.text].arities
@@ -447,6 +455,8 @@ class TermParser(Cursor, ABC):
             mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
             if token.text in ("None", "null"):
                 mend = "write `is none` or `is not none`"
+            elif token.text in ("t", "time", "time_s"):
+                mend = "time is no signal: write an interval, as in always[2 s,] (…)"
             elif token.text in _CLOCK | {"h": 0} and self._at > 1:
                 before = self._tokens[self._at - 3 : self._at - 1]
                 if [each.text for each in before][1:] == ["/"]:
@@ -459,4 +469,5 @@ class TermParser(Cursor, ABC):
         """Returns a hint for `mend` that lists the first known names."""
         some = list(itertools.islice(known, 7))
         more = ", …" if len(some) > 6 else ""
-        return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"
+        name = self._vocabulary.name if self._vocabulary else ""
+        return f"the vocabulary {name} has {', '.join(some[:6]) or 'none'}{more}"

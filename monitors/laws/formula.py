@@ -164,10 +164,13 @@ _TIME_UNITS: dict[str, TimeUnit] = {
 
 _ELSEWHERE = {
     "before": "write always (b -> once a)",
+    "between": "write a >= 1 and a <= 2",
     "count": "write count[0, 60 s](a) <= 3",
+    "for": "write historically[0, 1 s] a",
     "if": "write a -> b",
     "implies": "write a -> b",
     "never": "write always not (…)",
+    "previous": "refer to the past with once, historically and since",
     "then": "write a -> b",
     "within": "write the time after the operator: eventually[0, 2 s] (…)",
 }
@@ -227,7 +230,8 @@ class _FormulaParser(ExpressionParser):
         misspelt operator.
         """
         at = token or self._peek
-        words = [each for each in self._tokens if each.start <= at.start]
+        last = max(at.start, self._peek.start)
+        words = [each for each in self._tokens if each.start <= last]
         for each in reversed(words[-4:]):
             known = each.kind != "name" or each.text in self._all_words()
             meant = _ELSEWHERE.get(each.text) or near_miss(each.text, _WORDS)

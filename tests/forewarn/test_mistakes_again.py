@@ -34,7 +34,18 @@ LAWS = (
     ("always count[0, 60 s](braking)", "compare it, as in count["),
     ("always count(braking) <= 3", "write count[0, 60 s](a) <= 3"),
     ("own_laws.yaml", "use --book own_laws.yaml"),
-)
+    ("always speed between 3 and 50", "write a >= 1 and a <= 2"),
+    ("always speed < 13,9 m/s", "write decimals with a point"),
+    ("always (speed < 13,9 m/s)", "write decimals with a point"),
+    ("always (time_s > 2 s -> braking)", "write an interval, as in always[2 s,]"),
+    ("always traffic_light is red", "write traffic_light == red"),
+    ("always traffic_light is not red", "write traffic_light != red"),
+    ("always (speed > 3 -> eventually[0, 2 s] braking for 1 s)",
+     "write historically[0, 1 s] a"),
+    ("always previous(speed) > speed", "with once, historically and since"),
+    ("always second(speed) > 3", "has abs, min, max"),
+    ("always count[0, 2 s](braking) <= 50 %", "write 50: it is compared with a number"),
+)  # fmt: skip
 
 
 def said(line: str, status: int = 2) -> str:
@@ -58,6 +69,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("law", "mend"), LAWS)
 def test_wrong_laws_are_mended(law: str, mend: str) -> None:
     assert mend in said(f"monitor drive.csv --law {shlex.quote(law)}")
+
+
+def test_mathematical_signs_are_understood() -> None:
+    law = "always ¬(speed ≥ 90 km/h ∧ braking ∨ speed ≠ 3 → speed ≤ 3)"
+    assert " ok" in said(f"monitor drive.csv --law '{law}'", 0)
 
 
 def test_a_law_about_one_moment_is_noted() -> None:

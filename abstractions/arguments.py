@@ -45,6 +45,7 @@ _MADE_BY = {
     "Approver": "give an object with a method ask(decision, proposal)",
     "Automaton": "compile it with compile_law",
     "AgentGuard": "make it with AgentGuard.load(model) or AgentGuard.by_laws(laws)",
+    "Env": "make it with gymnasium.make; for a VectorEnv, use GuardedVectorEnv",
     "Expression": "parse the text with parse_formula",
     "Guarding": "make it with Guarding.load(model)",
     "Judge": "load the file with read_judge",
@@ -61,6 +62,7 @@ _WORDS: dict[Any, str] = {
     "Expression": "a formula", "Learned": "learn's result", "Tuning": "tune's result",
 }  # fmt: skip
 _PLURAL = {str: "texts", int: "whole numbers", float: "numbers"}
+_OWNERS = ("self", "cls")
 _SERIES = (Sequence, Collection, Iterable, list, tuple, set, frozenset)
 _LOOKED_AT = 1_000
 _LISTED = 4
@@ -85,15 +87,19 @@ def checked(call: Called) -> Called:
 
 
 def _checking(call: Any, name: str, doc: str | None) -> Any:
-    signature = inspect.signature(call)
+    signature, title = inspect.signature(call), name.removesuffix(".__init__")
     hints = cache(lambda: get_type_hints(call, include_extras=True))
 
     @wraps(call)
     def checking(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
-        except TypeError:
-            given = {}  # the call raises Python's own error
+        except TypeError as error:
+            names = [each for each in signature.parameters if each not in _OWNERS]
+            unknown = re.search(r"keyword argument '(\w+)'", str(error))
+            mend = f"the arguments are {', '.join(names)}"
+            mend = (near_miss(unknown[1], names) if unknown else "") or mend
+            raise TypeError(f"{title}: {error} ({mend})") from None
         for argument, value in given.items():
             hint = hints().get(argument, Any)
             kind = signature.parameters[argument].kind
@@ -102,8 +108,9 @@ def _checking(call: Any, name: str, doc: str | None) -> Any:
             if kind is inspect.Parameter.VAR_POSITIONAL:
                 hint = tuple[hint, ...]  # type: ignore[valid-type]
             if wrong := _misfit(value, hint, argument):
-                mend = _described(doc or "", argument) or f"see help({name})"
-                raise _error(name, wrong, hint, mend)
+                text = doc or (type(args[0]).__doc__ if title != name else "")
+                mend = _described(text or "", argument) or f"see help({title})"
+                raise _error(title, wrong, hint, mend)
         return call(*args, **kwargs)
 
     return checking
@@ -246,6 +253,9 @@ def _mend(found: object, hint: Any) -> str:
     none.
     """
     kinds = [hint]
+    inside = get_args(hint)
+    if get_origin(hint) in _SERIES and inside and not _misfit(found, inside[0], ""):
+        return "put it in a list"
     for kind in kinds:
         kinds.extend(get_args(kind))
         if isinstance(found, str) and get_origin(kind) is Literal:

@@ -360,6 +360,9 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
         with path.open("wb") as raw:
             yield raw
         return
+    if path.is_dir() and not isinstance(path, Address):
+        mend = f"give a file, such as {path / 'model.json'}"
+        raise InvalidInput("this is a folder", source=str(path), mend=mend)
     # An object in storage is uploaded from a temporary file.
     folder = None if isinstance(path, Address) else path.parent
     missing = [each for each in path.parents if not each.exists()] if folder else []

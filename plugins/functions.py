@@ -76,7 +76,11 @@ def takes(
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
     if options is not None:
-        wanted += "; its arguments are the keys of `options`"
+        wanted = "its arguments must be the keys of `options`"
+    if isinstance(function, str):
+        problem = f"{function!r:.80} does not name a function"
+        mend = "write package.module:name, or $here/file.py:name"
+        raise InvalidInput(problem, source=setting, mend=mend)
     if not callable(function):
         problem = f"{name} cannot be called like a function"
         raise InvalidInput(problem, source=setting, mend=wanted)

@@ -91,10 +91,10 @@ def _doubt(found: Sequence[Law]) -> None:
 
 def _note_momentary(found: Iterable[Law]) -> None:
     """Notes laws that only the first moment of a run can violate."""
-    from forewarn.monitors.laws.formula import Future
+    from forewarn.monitors.laws.formula import is_momentary
 
     for law in found:
-        if not any(isinstance(node, Future) for node in law.formula.walk()):
+        if is_momentary(law.formula):
             note(
                 f"{law.name:.60} applies only to the first moment of a run (write "
                 "always (…) for a law that must hold throughout)"

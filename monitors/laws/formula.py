@@ -203,6 +203,11 @@ def is_temporal(formula: Formula) -> bool:
     return any(isinstance(node, Temporal) for node in formula.walk())
 
 
+def is_momentary(formula: Formula) -> bool:
+    """Whether only the first moment of a run can violate the formula."""
+    return not any(isinstance(node, Future) for node in formula.walk())
+
+
 class _FormulaParser(ExpressionParser):
     keywords = ExpressionParser.keywords | {"always", "eventually", "once",
         "historically", "until", "since", "next"}  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.asking import words_of
+from forewarn.monitors.programs.expressions import INPUTS
 from forewarn.monitors.programs.functions import parts
 
 SENTENCES = read_yaml(Path(__file__).with_name("sentences.yaml"))
@@ -153,6 +154,9 @@ def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
     """Raises an error if a program does not read a given fact, but lacks another."""
     nodes = list(ast.walk(ast.parse(program)))
     for name, given in facts.items():
+        if name not in INPUTS:
+            mend = near_miss(name, INPUTS) or f'write {{"user": {{"{name}": …}}}}'
+            raise InvalidInput(f"unknown fact {name!r:.60}", source=source, mend=mend)
         uses = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
         keys = []
         for node in nodes:
@@ -162,8 +166,14 @@ def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
                 ) if owner == name:
                     keys.append(key)
         # A function that receives all facts may read any of them.
-        if len(keys) < uses or not isinstance(given, Mapping):
+        if len(keys) < uses or not keys:
             continue
+        if not isinstance(given, Mapping):
+            raise InvalidInput(
+                f"{name}: expected a mapping, found {given!r:.60}",
+                source=source,
+                mend=f'write {{"{keys[0]}": {given!r:.60}}}',
+            )
         lacking = [key for key in keys if key not in given]
         unread = [key for key in given if key not in keys]
         if lacking and unread:

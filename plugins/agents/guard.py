@@ -366,6 +366,9 @@ class AgentGuard(Turns, Closing):
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
         """Checks that laws and rules match the agent's tools and their arguments.
 
+        Args:
+            tools: The arguments of each tool, as in {"delete": ["path"]}.
+
         Raises:
             InvalidInput: A law uses an argument that no tool has, or a rule or guard
                 program applies to calls that no tool accepts.
@@ -375,7 +378,11 @@ class AgentGuard(Turns, Closing):
         self.check_rules(tools)
 
     def check_rules(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks only the rules; laws may also be about tools of other agents."""
+        """Checks the rules; logs a warning if laws do not match, because they may also
+        be about tools of other agents.
+        """
+        if self._trajectory is not None and tools:
+            self._trajectory.check(tools, alone=False)
         known = None
         if self._action_of is Action:  # otherwise, rules are not about tools
             known = self._tools

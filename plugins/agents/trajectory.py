@@ -41,7 +41,7 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.formula import Temporal
+from forewarn.monitors.laws.formula import Temporal, is_momentary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
 from forewarn.plugins.agents.sources import Sources, fields_of
@@ -87,7 +87,7 @@ class Trajectory:
     """
 
     def __init__(self, laws: Sequence[Law]) -> None:
-        self._laws = tuple(laws)
+        self._laws, self._told = tuple(laws), set[str]()
         self.kinds = compared(laws)
         self._nothing: dict[str, Value] = dict.fromkeys(self.kinds)
         self._results = [name for name in self.kinds if name.startswith(_RESULT)]
@@ -186,22 +186,35 @@ class Trajectory:
                 return f"a law uses the argument {argument} as a {kind}"
         return ""
 
-    def check(self, tools: Mapping[str, Collection[str]]) -> None:
+    def check(
+        self, tools: Mapping[str, Collection[str]], *, alone: bool = True
+    ) -> None:
         """Checks that the laws use only arguments that some tool has.
 
         A law may be about a tool that does not exist here; a name that resembles that
         of a tool is logged as a warning.
 
+        Args:
+            tools: The arguments of each tool.
+            alone: Whether no other agent shares the guard; otherwise, an unknown
+                argument is only logged as a warning.
+
         Raises:
             InvalidInput: A law uses an argument that no tool has.
         """
+        warnings: list[str] = []
         names = {each for given in tools.values() for each in given}
         known = [prefix + each for each in names for prefix in (_ARGUMENT, _FROM)]
         for signal in self.kinds:
             if signal.startswith((_ARGUMENT, _FROM)) and signal not in known:
-                raise _unknown(signal, ["tool", "failed", *known])
-        for warning in misspelt(self._laws, tools):
-            logging.getLogger(LOGGER).warning("%s", warning)
+                error = _unknown(signal, ["tool", "failed", *known])
+                if alone:
+                    raise error
+                warnings.append(str(error))
+        for warning in (*warnings, *misspelt(self._laws, tools)):
+            if warning not in self._told:
+                self._told.add(warning)
+                logging.getLogger(LOGGER).warning("%s", warning)
 
     def _values(self, action: Action, failed: bool) -> dict[str, Value]:
         given: dict[str, Value] = {"tool": action.name, "failed": failed}
@@ -386,4 +399,10 @@ def model_of_laws(laws: Sequence[Law]) -> Model:
 
 def laws_of(texts: Sequence[str]) -> list[Law]:
     """Returns the laws that are given by formulas or names."""
-    return [law for text in texts for law in find_laws(text)]
+    laws = [law for text in texts for law in find_laws(text)]
+    for law in laws:
+        if is_momentary(law.formula):
+            problem = "the law applies only to the first moment of a run"
+            mend = "write always (…)"
+            raise InvalidInput(problem, source=f"{law.name:.60}", mend=mend)
+    return laws

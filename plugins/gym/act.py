@@ -15,6 +15,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Argument
 from forewarn.plugins.contracts import Replacing
+from forewarn.plugins.functions import takes
 
 try:
     from gymnasium import Space
@@ -113,6 +114,11 @@ class EnvActuator(Replacing):
         slow: Callable[[Any, float], Any] | None = None,
     ) -> None:
         self._stop, self._shown, self._slow = stop, shown, slow
+        takes(shown, "shown", "decision", "frame")
+        if callable(stop):
+            takes(stop, "stop")
+        if slow is not None:
+            takes(slow, "slow", "action", "cap_kmh")
         able: set[Kind] = (
             {"alert", "stop"} if slow is None else {"alert", "slow", "stop"}
         )

@@ -149,15 +149,17 @@ class EnvWorld(SteppedWorld):
         if provides is None:
             self.begin(0)
             provides = tuple(self.values())
+            with naming("signals"):
+                for name in provides:
+                    if not speaks.knows(name):
+                        raise InvalidInput(speaks.unknown(name))
         self.source = Source(f"gym {_name(env)}", vocabulary, provides, period_s)
 
     def begin(self, seed: int) -> None:
         self._last = self._env.reset(seed=seed)
         self._senses.reset(self._env.unwrapped)
-        # Some environments return an empty info until the first step.
         self._check = not self._last[1]
-        if not self._check:
-            self._senses.check(*self._last)
+        self._senses.check(*self._last)
 
     def move(self, action: Action | None) -> None:
         seen = self._env.step(self._meant(action))

@@ -324,6 +324,9 @@ class GuardedParallelEnv(Closing):
     """
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
+        if isinstance(env, gymnasium.Env):
+            problem = f"{env!r:.60} is not a parallel environment of PettingZoo"
+            raise InvalidInput(problem, source="env", mend="use GuardedEnv")
         self.env, self._equipment = env, takes(equipment, "equipment", "agent")
         self._known: dict[str, ReviewedAgent | None] = {}
         self._cut: set[str] = set()

@@ -25,10 +25,11 @@ from forewarn import (
     load_watch,
     parse_formula,
 )
-from forewarn.abstractions.files import make_folder
+from forewarn.abstractions.files import make_folder, write_json
 from forewarn.monitors.guarding.record import RunRecord
 from tests.scenarios import learned
 
+untyped: Callable[[Any], Any] = lambda value: value  # noqa: E731
 LAW = parse_formula("always (a -> b)")
 CALLS = "always not tool == delete"
 
@@ -64,6 +65,8 @@ def test_files_cannot_be_written_into_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("")
     told = refused(lambda: make_folder(tmp_path / "a.csv"))
     assert "a.csv: file exists (this is a file, but a folder is needed)" in told
+    told = refused(lambda: write_json(tmp_path, {}))
+    assert "this is a folder (give a file, such as" in told
     with pytest.raises(InvalidInput, match="a folder is needed"):
         RunRecord(tmp_path / "a.csv/b.run.jsonl", {})
 
@@ -74,6 +77,51 @@ def test_missing_arguments_are_reported_once() -> None:
         load(load_model(learned.model("tiny-road")))
     text = "".join(traceback.format_exception(caught.value))
     assert "During handling" not in text
+
+
+@pytest.mark.parametrize(
+    ("call", "mend"),
+    [
+        (
+            lambda: untyped(Policy)(horizon=3),
+            "Policy: .*'horizon' .did you mean horizon_s",
+        ),
+        (lambda: forewarn.measure("s1", "m.json"), "arguments are scenario, model,"),
+        (
+            lambda: untyped(AgentGuard.by_laws)(judges=[]),
+            "by_laws: .*'laws' .the arguments are",
+        ),
+        (lambda: AgentGuard.by_laws(CALLS, tools=[]), "Guarding: .*'tools'"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Callable[[], Any], mend: str) -> None:
+    with pytest.raises(TypeError, match=mend):
+        call()
+
+
+def test_laws_of_agents_hold_throughout(caplog: pytest.LogCaptureFixture) -> None:
+    told = refused(lambda: AgentGuard.by_laws(["tool != delete"]))
+    assert "only to the first moment of a run (write always (…))" in told
+    guard = AgentGuard.by_laws(["always (tool == delet -> arg_file == 3)"])
+    wrong: Any = ["delete"]
+    assert 'as in {"delete": ["path"]}' in refused(lambda: guard.check_tools(wrong))
+    for _ in range(2):
+        guard.check_rules({"delete": ["path"]})
+    assert caplog.text.count("did you mean delete?") == 1
+    assert caplog.text.count("no call has a signal 'arg_file'") == 1
+    assert "put it in a list" in refused(lambda: Guard(*_watched(), judges=_judge()))
+
+
+def _watched() -> tuple[Any, Policy]:
+    return load_watch(load_model(learned.model("tiny-road")), horizon_s=1.0), Policy()
+
+
+def _judge() -> Any:
+    from forewarn.monitors.rules.judging import RuleJudge
+    from forewarn.monitors.rules.rule import rules_of
+
+    content = {"format": "forewarn.rules/1", "domain": "household", "rules": []}
+    return RuleJudge(rules_of(content, "r"))
 
 
 def test_studies_name_what_is_wrong(tmp_path: Path) -> None:
@@ -146,6 +194,27 @@ class TestEnvironments:
     def test_the_effect_must_be_a_function(self) -> None:
         told = refused(lambda: self.guarded(shown="angle < 0.1"))
         assert "shown: expected a function, found 'angle < 0.1'" in told
+
+    def test_functions_must_take_their_arguments(self) -> None:
+        from forewarn.plugins.gym import EnvActuator
+
+        told = refused(lambda: EnvActuator(lambda env: 1, lambda decision, frame: True))
+        assert "stop: " in told and "it is called as" in told
+        told = refused(lambda: self.guarded(shown=lambda frame: True))
+        assert "is called as" in told and "(decision, frame)" in told
+        swapped: Any = 1
+        told = refused(lambda: EnvActuator(lambda: True, swapped))
+        assert "EnvActuator: shown: expected a function" in told
+        assert "shown: Returns whether a frame shows" in told
+
+    def test_other_kinds_of_environments(self) -> None:
+        from forewarn.plugins.gym import GuardedEnv, GuardedParallelEnv
+
+        told = refused(lambda: GuardedParallelEnv(self.env(), lambda agent: None))
+        assert "not a parallel environment of PettingZoo (use GuardedEnv)" in told
+        make: Any = GuardedEnv
+        told = refused(lambda: make("CartPole-v1", None, None, None, 0.1))
+        assert "make it with gymnasium.make" in told
 
     def test_the_period_must_be_that_of_the_model(self) -> None:
         told = refused(lambda: self.guarded(period_s=100))

@@ -297,7 +297,7 @@ def a_text(observation, info): return {"speed": "fast"}
          "returns None, which is not a gymnasium.Env"),
         ("info.speed", "info.sped",
          "signals: speed: info has no 'sped' (did you mean speed?)"),
-        ("mine.py:P", "mine.py:NeedsPath", "are the keys of `options`"),
+        ("mine.py:P", "mine.py:NeedsPath", "must be the keys of `options`"),
         ("{speed: info.speed}", '"$here/mine.py:nothing"',
          "signals: nothing cannot be called with the given arguments"),
         ("{speed: info.speed}", '"$here/mine.py:a_list"',

@@ -212,6 +212,10 @@ def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=rf"guard.yaml: .*{wrong}.* \({mend}"):
             read_judge(program, facts={"user": {wrong: "child"}}, enforced=False)
     assert read_judge(program, facts={"user": {"role": "a", "x": 1}}, enforced=False)
+    with pytest.raises(InvalidInput, match='unknown fact .*write {"user": {"role"'):
+        read_judge(program, facts={"role": "child"}, enforced=False)
+    with pytest.raises(InvalidInput, match='expected a mapping.*write {"role": .child'):
+        read_judge(program, facts={"user": "child"}, enforced=False)
     with pytest.raises(InvalidInput, match="not a guard program"):
         read_judge(rules, facts={"user": "a"})
 

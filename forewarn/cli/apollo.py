@@ -1,4 +1,4 @@
-"""`forewarn apollo`: guards and records Apollo, and tests without it."""
+"""`forewarn apollo`: guards and records Apollo, or a stand-in for it."""
 
 from __future__ import annotations
 

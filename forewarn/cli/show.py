@@ -143,8 +143,9 @@ def _shown(
 
 
 def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
-    """Yields a sentence if the model has bounds for first visits: that they are shown,
-    or which option shows them.
+    """Yields a sentence on bounds for first visits, if the model has such bounds.
+
+    It says that the bounds are shown, or which option shows them.
     """
     from forewarn.monitors.risk.first_visits import FirstVisits
 

@@ -1,4 +1,4 @@
-"""`forewarn thor`: tests against AI2-THOR, and the tasks of the planning robot."""
+"""`forewarn thor`: tests against AI2-THOR, and performs tasks with a robot."""
 
 from __future__ import annotations
 

@@ -324,8 +324,8 @@ def see_crossing(
         scene: The scene with all road users.
         near: The vehicles within sight.
         progress: The ego's position along its path.
-        demand: Updated with the vehicles that the ego would hit.
-        conflicts: Extended by the conflict with each crossing vehicle.
+        demand: The required braking, to which these vehicles are added.
+        conflicts: The list to which each conflict with a vehicle is added.
     """
     gaps: list[float] = []
     first_gaps: list[float] = []
@@ -411,8 +411,8 @@ def see_people(
     Args:
         scene: The scene with all road users.
         progress: The ego's position along its path.
-        demand: Updated with the pedestrians whom the ego would hit.
-        conflicts: Extended by the conflict with each pedestrian.
+        demand: The required braking, to which these pedestrians are added.
+        conflicts: The list to which each conflict with a pedestrian is added.
     """
     gap_s: float | None = None
     nearest_m: float | None = None

@@ -102,8 +102,8 @@ class _Live(NamedTuple):
     Args:
         part: The watch of the model.
         subject: What is counted.
-        free: Counts until the first decision to intervene.
-        passed: Counts the rest of the run if the decision is not enforced.
+        free: The counts until the first decision to intervene.
+        passed: The counts after that decision, if it is not enforced.
     """
 
     part: ChainWatch

@@ -243,8 +243,7 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 
 
 def judged(certificate: Certificate) -> set[str]:
-    """Returns the laws for which it can be decided without labels whether a run is
-    clean.
+    """Returns the laws whose violations can be found without labels from people.
 
     Deciding whether calls were unsafe requires labels from people. If no labelled run
     violated a law, all runs count as clean.

@@ -5,7 +5,7 @@ A package registers functions for programs in its metadata, for instance
     [project.entry-points."forewarn.toolbox"]
     clinic = "my_package.guarding:FUNCTIONS"
 
-where the target is a sequence of functions that have docstrings.
+where the value refers to a sequence of functions that have docstrings.
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ ARGUMENT = "arg_"
 
 
 def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
-    """Returns all functions that a program may call on this machine; uploaded Python
-    sources, by file name, run in a separate process.
+    """Returns all functions that a program may call on this machine.
+
+    Args:
+        uploads: Uploaded Python sources by file name, which run in a separate process.
     """
     apart = uploaded(uploads) if uploads else ()
     ours = map(function, chain.from_iterable(offered(GROUP).values()))
@@ -106,8 +108,9 @@ frame.
 
 
 class Holds(Mapping[str, bool]):
-    """The values of predicates and conditions on calls at the current event; each is
-    evaluated when it is read.
+    """The values at the current event of predicates and of conditions on calls.
+
+    Each value is computed when it is read.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -231,7 +231,7 @@ def serve_stream(
 
     Args:
         receive: Returns at most the given number of bytes, or no bytes at the end of
-            the stream. Its second argument is whether a message has begun.
+            the stream. Its second argument says whether a message has begun.
         send: Sends an answer, which is preceded by its length.
         session: Answers the messages.
     """

@@ -69,8 +69,8 @@ class Objects(Strict):
 
     Args:
         list: The path of the field with the list of objects.
-        pose: The path of the object's pose: that of its centre, in the same frame of
-            reference as the pose of the ego.
+        pose: The path of the pose of the object's centre, in the same frame of
+            reference as the ego's pose.
         velocity: The path of the velocity in the object's frame of reference.
         size: The path of the size, whose x is the length and whose y is the width.
         label: The path of the object's class, which is a number.

@@ -111,7 +111,7 @@ def _facts(plugin: Plugin, suite: type) -> dict[str, Any]:
 
 
 def example_of(role: Role, name: str) -> Example:
-    """Returns how to create a plugin for its tests."""
+    """Returns the example from which a plugin is created for its tests."""
     made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 

@@ -215,7 +215,7 @@ def _twice(
 
 
 def _warned_seeds(measured: Measurement) -> list[int]:
-    """The seeds of violating held-out runs; first those with a warning in time."""
+    """Returns the seeds of violating held-out runs, those warned in time first."""
     good = [episode.seed for episode in measured.episodes if not episode.failed]
     ranked: dict[int, bool] = {}
     for row in measured.rows:

@@ -142,8 +142,12 @@ class Row:
     def _against(
         self, marked: Callable[[Sequence[TaskRun]], NDArray[np.float64]]
     ) -> tuple[float, Interval | None] | None:
-        """Returns the number of marked runs relative to the same runs without a guard,
-        with its interval; None if no run without a guard is marked.
+        """Returns the ratio of marked runs with and without a guard, with its interval.
+
+        The result is None if no run without a guard is marked.
+
+        Args:
+            marked: Marks the runs to count, such as unsafe ones, with 1.
         """
         ours, theirs = marked(self.runs), marked(self.baseline)
         if not theirs.any():

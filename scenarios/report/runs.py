@@ -245,11 +245,11 @@ class _Replayed:
         self.visits.append(watch.states)
 
     def nearest(self) -> ChainWatch | None:
-        """The model with the highest risk in the run."""
+        """Returns the model with the highest risk in the run."""
         return None if self.watch is None else self.watch.parts[self._number]
 
     def states(self) -> tuple[int | None, ...]:
-        """The states of the model with the highest risk, at every frame."""
+        """Returns the states of the model with the highest risk, at every frame."""
         number = self._number
         return tuple(states[number] for states in self.visits)
 

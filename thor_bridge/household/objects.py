@@ -80,7 +80,7 @@ def new_object(
         center: The centre of the bounding box.
         identity: The object's id; by default it is derived from the position.
         parents: The ids of the receptacles that contain the object, innermost first.
-        state: Values for any of the 42 keys.
+        state: Values that replace the defaults, for any of the 42 metadata keys.
     """
     known = catalog()[kind]
     size = known.size

@@ -114,6 +114,10 @@ trained: $(TEST)
 trained-models:
 	@$(BIN)/forewarn train $(DRIVING) $(ROADS) virtualhome-chores --rerun \
 	  $(KEPT) --jobs $(JOBS) --out $(TRAINED) $(ARGS)
+	@runs=$$(mktemp -d) && $(BIN)/forewarn collect fork-in-microwave --episodes 30 \
+	  --format jsonl --out $$runs && $(BIN)/forewarn learn $$runs \
+	  --scenario fork-in-microwave \
+	  --out $(TRAINED)/fork-in-microwave.model.json.gz && rm -r $$runs
 	@for name in $(STOPPED); do $(BIN)/forewarn tune $$name --preset stop \
 	  --episodes 100 --acting 50 --max-slowed 0.1 --jobs $(JOBS) \
 	  --model $(TRAINED)/$$name.model.json.gz \

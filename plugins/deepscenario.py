@@ -230,7 +230,7 @@ class _Part(Reading):
         root = self.root()
         period_s = self._number(root, "timestep", most=_PERIODS_S[1])
         if period_s < _PERIODS_S[0]:
-            raise self._wrong("the time step is too short")
+            raise self._wrong(f"the time step is shorter than {_PERIODS_S[0]:g} s")
         kinds = {
             each.get("name", ""): (each.get("model", ""), _type(each))
             for each in root.iter("ScenarioObject")

@@ -273,7 +273,7 @@ def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]
     check_count(path, len(rows))
     if not rows:
         raise InvalidInput(
-            "the bag lacks messages on a topic of the mapping", source=str(path)
+            "a topic of the mapping has no messages in the bag", source=str(path)
         )
     return list(rows)
 

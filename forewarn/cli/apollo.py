@@ -82,8 +82,8 @@ class ApolloSurroundings:
 
     Args:
         map_: Folder or file of Apollo's map.
-        told: A value that no channel provides, such as rain=0.2 or time_of_day=21; may
-            be repeated.
+        told: Value of a signal that no channel provides, such as rain=0.2 or
+            time_of_day=21; may be repeated.
         body: Distances from the rear axle to the front and back of the car, and its
             width, in m (default: Apollo's standard car).
         edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.

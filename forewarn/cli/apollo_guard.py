@@ -50,8 +50,8 @@ class GuardedApollo:
         node: Run as a Cyber RT node inside Apollo's container.
         fake: Start a stand-in in this process, which drives a scenario once (default:
             s2), and guard it.
-        without: An input that this instance does not provide, such as prediction or
-            lights; may be repeated.
+        without: Input that this Apollo does not provide, such as prediction or lights;
+            may be repeated.
         guardian: If Apollo does not obey a stop, stop it through its guardian module,
             which must be enabled.
         seed: With --fake: random seed.
@@ -91,9 +91,9 @@ def guard(
 
     Args:
         record: Write the run record to this file.
-        live: Watch the run live. line (also without a value): in this terminal; web:
-            on a page served by this machine; foxglove: in Foxglove (needs the extra
-            foxglove).
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
     """
     if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
         raise click.UsageError(

@@ -228,12 +228,12 @@ def guard(
       forewarn carla guard --model s2.json --policy stop.yaml
 
     Args:
-        traffic_manager: Port of the Traffic Manager that drives the vehicle; the
-            intervention slow then sets the Traffic Manager's target speed.
+        traffic_manager: Port of the Traffic Manager that drives the vehicle; to
+            slow the vehicle, the guard then sets the Traffic Manager's target speed.
         record: Write the run record to this file.
-        live: Watch the run live. line (also without a value): in this terminal; web:
-            on a page served by this machine; foxglove: in Foxglove (needs the extra
-            foxglove).
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
     """
     from functools import partial
 

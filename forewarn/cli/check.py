@@ -35,8 +35,8 @@ class CheckedProperties:
 
     Args:
         of: For a file with several models: use the model for this law.
-        prop: A PCTL property, such as 'P=? [ F<=20 "crash" ]'; may be repeated.
-        law: A law, to compute the probability of violating it; may be repeated.
+        prop: PCTL property, such as 'P=? [ F<=20 "crash" ]'; may be repeated.
+        law: Compute the probability of violating this law; may be repeated.
         define: Definition of a label for --prop and --law, such as 'bad=s=3|s=7' or
             'bad="crash"'; may be repeated.
         from_: State to evaluate: its name, init or all. With all, which is the default,
@@ -55,12 +55,12 @@ class Computed:
     """The method of computation.
 
     Args:
-        engine: For --prop: model checker. storm, for cross-checking, needs stormpy.
+        engine: Model checker for --prop. storm is for cross-checking and needs stormpy.
         exact: For --prop: compute exact rational results with Storm, such as 14/349.
         intervals: For --prop: compute confidence bounds from the model's transition
             counts.
         closed_support: With --intervals: assume that only transitions in the model's
-            support are possible, as is usual in publications.
+            support are possible, as most papers do.
         delta: With --intervals: maximum probability that the true value is outside the
             bounds.
         within: With --law: probability of a violation within this many steps (default:
@@ -85,7 +85,7 @@ class Computed:
         if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
             raise click.UsageError(
                 "--intervals works only with --prop, not with --law, --exact or "
-                "--engine (forewarn show --risk has bounds for laws)"
+                "--engine (for bounds on the risk of a law, use forewarn show --risk)"
             )
 
 

@@ -127,8 +127,8 @@ def export(
             labels only; needs the extra storm). For a run record: mcap (for Foxglove)
             or csv (one frame per line).
         of: For a file with several models: export the model for this law.
-        out: Write to this file. Default: standard output for text; a file next to the
-            record for runs.
+        out: Write to this file. By default, a text format goes to standard output, and
+            a run record is exported to a file next to it.
     """
     from forewarn.abstractions.files import (
         first_line,

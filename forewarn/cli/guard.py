@@ -81,9 +81,9 @@ def guard(
         allow_remote: Allow an address that other machines can reach. The token is sent
             unencrypted.
         record: Folder for the run record of each connection.
-        live: Watch the run live. line (also without a value): in this terminal; web:
-            on a page served by this machine; foxglove: in Foxglove (needs the extra
-            foxglove).
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
     """
     if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
         raise click.UsageError(
@@ -245,9 +245,9 @@ def guard_tools(
         policy: Policy file, which defines the intervention for a call that would
             violate a law.
         record: Write the run record to this file.
-        live: Watch the run live. line (also without a value): in this terminal; web:
-            on a page served by this machine; foxglove: in Foxglove (needs the extra
-            foxglove).
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
         time_limit: Time limit of a call in seconds. A call that takes longer returns an
             error and counts as failed.
     """

@@ -47,12 +47,12 @@ class Learning:
     Args:
         out: Write the model to this file.
         update: Add the traces to this model.
-        group: Column of the facts that groups runs, such as driver or road.
+        group: Column of --facts that says which runs belong together, such as driver.
             With three or more groups, --abstraction auto never tests an abstraction
             on runs of a group that was used to find it.
-        facts: CSV file with one row of facts per run. The column run, file or seed
-            identifies the run; any other column can be the --group (default: runs.csv
-            next to the traces).
+        facts: CSV file with one row of data about each run. The column run, file or
+            seed identifies the run; any other column can be the --group (default:
+            runs.csv next to the traces).
     """
 
     out: File
@@ -94,10 +94,10 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces: files, or folders that contain only traces.
 
-    A scenario file with `world: log` stands for all recordings of the scenario.
+    For a scenario file with `world: log`, all recordings of the scenario are used.
 
-    The output says whether the risks agree with held-out traces; training.fairness in
-    the model and in the --json output lists the figures.
+    The output says whether the risks agree with held-out traces; the figures are in
+    training.fairness, both in the model and in the --json output.
 
     \b
     Examples:

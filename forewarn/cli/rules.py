@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def rules() -> None:
-    """Manage rules: each intervenes if its conditions are true when an event is about
+    """Manage rules, which intervene if their conditions are true when an event is about
     to happen.
 
     Every command takes --json.
@@ -215,7 +215,7 @@ def evolve(
 
     Rules are added, and narrowed by conditions and exceptions, as long as F1 on the
     labelled traces improves. The minimum gain of an edit is chosen by cross-validation
-    over tasks. The same rules, traces and seed give an identical file.
+    over tasks. The same rules, traces and seed always give the same file.
 
     \b
     Example:
@@ -375,9 +375,7 @@ def lint(
     domains = {read.domain, *(rule.domain for rule in read.rules if rule.domain)}
     for path in known.predicates:
         if not any(_is_of(path, domain) for domain in domains):
-            note(
-                f"{path} is not used, because no rule is for the domain {_named(path)}"
-            )
+            note(f"{path} is not used, because no rule has the domain {_named(path)}")
     findings = linted(read, known.of_all(read))
     payload = {
         "rules": len(read.rules),
@@ -486,8 +484,8 @@ def score(
 ) -> None:
     """Score rules on labelled traces.
 
-    A trace is predicted to be unsafe if a rule fires in it, in shadow mode or not.
-    Traces with a null label affect neither precision nor recall.
+    A trace is predicted to be unsafe if any rule fires in it, even a rule in shadow
+    mode. Traces with a null label affect neither precision nor recall.
 
     Args:
         rules_file: File of rules.

@@ -64,15 +64,15 @@ class Guided(Warned):
         threshold: Threshold of each intervention in --intervene, separated by commas.
         when: before: evaluate the predicted result of an action before it is executed
             (if the world can predict it); after: evaluate the observed state
-            afterwards; both: do both (default: that of the policy).
+            afterwards; both: evaluate both (default: as the policy says).
         unguarded: Run without a guard, even if there is a shipped model.
         no_model: Use only rules and guard programs, even if there is a shipped model.
         shadow: Decide and record, but enforce nothing.
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
             transitions, except during interventions. Gzipped if the name ends in .gz.
         let_pass: Fraction of the runs, chosen by seed, in which the guard does not
-            intervene. In the tally, these runs also represent the runs that
-            interventions end early. Rejected for severe laws.
+            intervene. The tally weights these runs more, to make up for the
+            runs that an intervention cut short. Rejected for severe laws.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -187,9 +187,9 @@ def run(
     Args:
         episodes: Number of runs, with consecutive seeds.
         seed: Seed of the first run.
-        live: Watch the run live. line (also without a value): in this terminal; web:
-            on a page served by this machine; foxglove: in Foxglove (needs the extra
-            foxglove).
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
         pace: Speed of a simulated world relative to real time; 0: as fast as possible
             (default: 1 for a single run on a live page, else 0).
     """

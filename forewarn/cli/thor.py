@@ -50,10 +50,10 @@ def replay(
 ) -> None:
     """Repeat recorded AI2-THOR actions, and compare the outcomes.
 
-    OUTCOMES is a JSON Lines file with one recorded run per line: its set, its
-    scene_name, and steps with the robot's input and whether it succeeded in the real
-    AI2-THOR. The actions are sent to the embedded household through ai2thor's own
-    controller, without physical failures.
+    OUTCOMES is a JSON Lines file with one recorded run per line. Each line contains the
+    keys set, scene_name and steps; a step contains the robot's input and whether it
+    succeeded in the real AI2-THOR. The actions are sent to the embedded household
+    through ai2thor's own controller, without physical failures.
 
     \b
     Example:

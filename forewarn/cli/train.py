@@ -78,15 +78,15 @@ def train(
 
     Args:
         episodes: Number of runs, with consecutive seeds (default: 1000). With
-            --ordinary: number of runs, including new ones (default: only the tuning
-            runs).
+            --ordinary: total number of runs; if it exceeds the number of tuning runs,
+            new runs are added (default: only the tuning runs).
         seed: Seed of the first run.
         rerun: Train on the same runs as the shipped models.
         ordinary: Keep the models and thresholds in --out. Repeat only the tuning runs,
             and write their outcomes to the policies, for drift detection. To
             detect smaller changes, increase the number of runs with --episodes.
         runs: Keep the runs in this folder, with a subfolder for each scenario, so that
-            the command can resume or be repeated.
+            the command does not repeat them when it is started again.
         law: Law to train for instead of the scenarios' laws: a name or a formula; may
             be repeated. The predicates of the scenarios must determine whether its
             conditions are true.

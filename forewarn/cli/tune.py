@@ -81,8 +81,8 @@ class Acting:
 
     Args:
         cost: With --preset slow or stop: cost of an intervention in a clean run,
-            relative to a violation. A clean run slowed by more than 10 % has the same
-            cost, and so has each minute of standing still.
+            relative to a violation. Slowing a clean run by more than 10 % costs
+            the same, and so does each minute at a standstill.
         acting: With --preset slow or stop: number of guarded runs for each threshold;
             up to five times as many if too few of them break a law.
         violations: With --preset slow or stop: add runs until this many of them break a
@@ -90,8 +90,8 @@ class Acting:
         max_slowed: With --preset slow or stop: maximum fraction of clean runs that are
             slowed by more than 10 %.
         release_after: With --preset slow or stop: seconds of low risk after which an
-            intervention ends. Each value, and that of the policy, is tried with each
-            threshold.
+            intervention ends. Each of these values, and the policy's own value, is
+            tried with each threshold.
         at_most: With --preset slow or stop: certify on held-out runs that at most this
             fraction of guarded runs breaks a law, and that --max-slowed is not
             exceeded.

@@ -40,12 +40,12 @@ class Guaranteeing:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs without an alarm before the trigger.
         confidence: Probability that all guarantees hold simultaneously.
-        group: Column of the facts that groups runs, such as driver, road, task or
-            model. The runs of a group are used either for learning or for the
-            certificate.
-        facts: CSV file with one row of facts per run (default: the logs' runs.csv).
-            A column `run`, `file` or `seed` identifies the run; the column `label`
-            contains `safe` or `unsafe`; any other column can be the --group.
+        group: Column of --facts that says which runs belong together, such as driver,
+            road, task or model. The runs of a group are used either for learning or for
+            the certificate.
+        facts: CSV file with one row of data about each run (default: the logs'
+            runs.csv). A column `run`, `file` or `seed` identifies the run; the column
+            `label` contains `safe` or `unsafe`; any other column can be the --group.
     """
 
     false_alarms: Chance = 0.05
@@ -72,11 +72,11 @@ def warrant(
 ) -> None:
     """Create a guard with a certificate from LOGS.
 
-    LOGS are files or folders of traces (JSON Lines, CSV or Parquet), or a scenario file
-    with the world `log`, `commonroad` or `deepscenario`, which stands for all its
-    recordings. LOGS can also be logs of agents that call tools: OpenAI messages, GenAI
-    spans of OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no
-    chain is learned.
+    LOGS are files or folders of traces (JSON Lines, CSV or Parquet). For a scenario
+    file with the world `log`, `commonroad` or `deepscenario`, all its recordings are
+    used. LOGS can also be logs of agents that call tools: OpenAI messages, GenAI spans
+    of OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no chain
+    is learned.
 
     The runs are split into three parts. The first is used to choose predicates and
     learn the chain, the second to calibrate the risks, and the third to set the

@@ -216,7 +216,7 @@ def monitor(
     For a CommonRoad scene (.xml, .xml.gz), the trajectory of one road user is checked.
 
     TRACE can also be a folder of traces, a Parquet file with many traces, or a scenario
-    file with `world: log`, which stands for all its recordings. The output is then a
+    file with `world: log`, whose recordings are then all checked. The output is then a
     verdict for each run, and the violation rate of each law.
 
     The exit status is 1 if a law is violated.
@@ -227,7 +227,7 @@ def monitor(
             trace). Also the time between rows of a CSV file without a time_s column.
         every: Also print the verdict after each frame.
         vocabulary: Vocabulary of the trace, if the trace does not specify one.
-        map_: Read the column of a CSV file as the signal; may be repeated.
+        map_: Read this column of a CSV file as this signal; may be repeated.
         ego: Id of the road user to check in a CommonRoad scene: a moving vehicle or a
             planning problem (default: the first planning problem).
         out: For many traces: write one row per run and law to this Parquet file.

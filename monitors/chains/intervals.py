@@ -199,7 +199,7 @@ def model_intervals(
         model: A model with counts.
         delta: The maximum probability that any interval misses the true value.
         closed_support: Whether only transitions in the model's support are assumed
-            possible, as is usual in publications.
+            possible, as most papers do.
     """
     if model.counts is None:
         raise InvalidModel(

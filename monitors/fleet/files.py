@@ -143,7 +143,7 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
             raise InvalidTally(
                 "the tally counts more transitions after interventions that were not "
-                "enforced than transitions in all",
+                "enforced than transitions in total",
                 source=source,
                 place="passed",
             )

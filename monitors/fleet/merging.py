@@ -445,7 +445,7 @@ def merge(
             f"the model would have more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
             mend=(
-                "merge all tallies at once into the model from before the first merge"
+                "merge all tallies at once into the model as it was before any merge"
             ),
         )
     return Merge(

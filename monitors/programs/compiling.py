@@ -145,7 +145,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
         return _Rule([*tests, *_who(found["who"] or "")], says)
     if found := _FORBIDDEN.fullmatch(text):
         return _Rule([*what(found["what"]), *_who(found["who"] or "")], "deny")
-    raise _Unknown("the rule has no known form")
+    raise _Unknown("the sentence has none of the supported forms")
 
 
 def _of_a_place(text: str) -> _Rule | None:

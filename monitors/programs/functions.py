@@ -162,7 +162,9 @@ def count(items: Value) -> Value:
 def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
     info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
     if not isinstance(info, str):
-        raise ProgramFault(f"the rule {name} has no `info` that names a property")
+        raise ProgramFault(
+            f"the rule {name} needs `info`, the name of a property of the user"
+        )
     known = user.get(plain(info))
     if known is None:
         return False

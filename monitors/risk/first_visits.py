@@ -115,7 +115,8 @@ def visits_for(
     found = FirstVisits.from_dict(model.first_visits[law], source)
     if (found.pairs[:, 2] > sum(model.starts.values())).any():
         raise InvalidModel(
-            "there are more first visits than training runs", source=source
+            "a first visit has a higher count than there are training runs",
+            source=source,
         )
     if found.monitor != monitor_digest(automaton, letters):
         return None

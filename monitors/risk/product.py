@@ -80,7 +80,9 @@ def read_chain(
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
     if letters.shape != (n,):
-        raise InvalidModel(f"there are {letters.size} letters, but {n} states")
+        raise InvalidModel(
+            f"the chain has {n} states, but {letters.size} of them have letters"
+        )
     if end is not None:
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:

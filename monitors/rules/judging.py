@@ -82,8 +82,8 @@ class RuleJudge:
         for each in self._engine.rules:
             if each.rule.mode == "enforce" and each.predicates:
                 raise InvalidInput(
-                    f"the rule {each.rule.name} is for programs and commands, "
-                    "but no tool has such an argument",
+                    f"the rule {each.rule.name} checks shell commands or code, "
+                    "but no tool has an argument that is known to contain them",
                     mend="name the argument in the rule file: arguments: {shell: "
                     "[argument]}",
                 )

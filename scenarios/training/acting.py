@@ -308,20 +308,21 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
     if not within:
         least = min(tried, key=lambda each: each.prolonged)
         raise InvalidInput(
-            "at every threshold, more clean runs are slowed by more than 10 % "
-            f"than --max-slowed allows; the fewest are {least.prolonged} of "
-            f"{least.clean}, at {least.threshold:g}",
-            mend="raise --max-slowed, or alert only",
+            "no threshold keeps to --max-slowed: even the threshold "
+            f"{least.threshold:g} slows {least.prolonged} of {least.clean} clean runs "
+            "by more than 10 %",
+            mend="raise --max-slowed, or use --preset alert",
         )
     best = max(within, key=lambda each: each.worth)
     if best.worth <= 0 or not math.isfinite(best.worth):
         raise InvalidInput(
-            f"at the best threshold the intervention prevents {best.prevented} of"
-            f" {best.violating} violations and happens in {best.clean_stopped} clean"
-            f" runs, which is not worth it at a cost of {best.cost:g} violations each",
+            "even at the best threshold, the interventions are not worth their cost: "
+            f"they prevent {best.prevented} of {best.violating} violations, but also "
+            f"happen in {best.clean_stopped} clean runs, which count as {best.cost:g} "
+            "violations each",
             mend=(
                 "try the other preset (stop or slow), another action for `stop` in "
-                "the scenario, or a lower --cost, or alert only"
+                "the scenario, a lower --cost, or --preset alert"
             ),
         )
     same = (each for each in within if each.hold_s == best.hold_s)
@@ -362,6 +363,6 @@ def acting_policy(
         raise InvalidInput(
             f"{', '.join(sorted(moving))}: a {kind} cannot help, because keeping the "
             "law requires movement",
-            mend="alert only",
+            mend="use --preset alert",
         )
     return replace(base, rules=rules | acts, promises={})

@@ -32,7 +32,7 @@ def write_guard(folder: Path, made: Made) -> Certificate:
     refuse_other(folder)
     policy, certificate = made.policy, made.certificate
     if policy is None or certificate is None:
-        raise InvalidInput("nothing is guaranteed, so no guard can be written")
+        raise InvalidInput("no rate is guaranteed, so no guard can be written")
     with _in_place_of(folder) as new:
         write_json(new / MODEL, models_as_dict(made.models))
         write_policy(new / POLICY, policy)

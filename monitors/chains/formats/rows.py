@@ -160,7 +160,8 @@ def assembled(
     initial = sorted(labels.get("init", ()))
     if len(initial) > 1:
         raise InvalidModel(
-            f"{len(initial)} initial states; at most one is supported", source=source
+            f"the chain has {len(initial)} initial states; at most one is supported",
+            source=source,
         )
     stuck = labels.get("deadlock", set())
     try:

@@ -133,8 +133,8 @@ def test_a_file_with_more_outcomes_than_visits_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("pairs", "problem"),
     [
-        ([[0, 0, 42, 0, 0]], "more first visits than training runs"),
-        ([[0, 0, 1 << 53, 0, 0]], "more first visits than training runs"),
+        ([[0, 0, 42, 0, 0]], "a higher count than there are training runs"),
+        ([[0, 0, 1 << 53, 0, 0]], "a higher count than there are training runs"),
         ([[0, 0, 3, 0, 0], [0, 0, 41, 0, 0]], "pair of states twice"),
         ([[0, 0, 3, -1, 0]], "pairs"),
         ([[0, 0, 1 << 60, 0, 0]], "pairs"),

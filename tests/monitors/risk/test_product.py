@@ -291,7 +291,7 @@ def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -
             match=("a letter is outside the monitor's table, which has 4"),
         ):
             read(chain, np.array(letters), RESPONSE)
-    with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
+    with pytest.raises(InvalidModel, match="3 states, but 2 of them have letters"):
         read(chain, np.array([0, 1]), RESPONSE)
     # END's own letter is never looked at.
     given = np.array([0, 1, 99])

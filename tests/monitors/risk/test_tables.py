@@ -536,7 +536,7 @@ def test_a_table_has_bounds_around_its_points() -> None:
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = random_chain(np.random.default_rng(5), 3)
     automaton = law(LAWS[0])
-    with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
+    with pytest.raises(InvalidModel, match="3 states, but 2 of them have letters"):
         violation_ever(chain, np.array([0, 1]), automaton)
     with pytest.raises(
         InvalidModel, match=("a letter is outside the monitor's table, which has 4")

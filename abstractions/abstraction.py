@@ -532,10 +532,10 @@ class Abstraction:
         return kept and self.is_valid(before) and self.is_valid(after)
 
     def decides(self, expression: Expression) -> Callable[[int], bool]:
-        """Returns a function that maps a state to the truth of an expression.
+        """Returns a function that maps a state to the value of a condition.
 
         Raises:
-            InvalidAbstraction: The state does not determine the expression's truth.
+            InvalidAbstraction: The state does not determine the condition's value.
         """
         return self.validity.decide(expression)
 

@@ -108,7 +108,7 @@ class InvalidVocabulary(InvalidInput):
 
 
 class InvalidAbstraction(InvalidInput):
-    """An abstraction is malformed or does not determine the truth of an expression."""
+    """An abstraction is malformed or does not determine the value of an expression."""
 
 
 class InvalidTrace(InvalidInput):

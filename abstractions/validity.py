@@ -115,10 +115,10 @@ class Validity:
         return sorted(sum(parts) for parts in itertools.product(*patterns))
 
     def decide(self, expression: Expression) -> Callable[[int], bool]:
-        """Returns a function that maps a state to the truth of an expression.
+        """Returns a function that maps a state to the value of a condition.
 
         Raises:
-            InvalidAbstraction: The state does not determine the expression's truth.
+            InvalidAbstraction: The state does not determine the condition's value.
         """
         direct = {
             repr(node): i

@@ -2,8 +2,9 @@
 
 A cell is a number, a name, `true`, `false` or `none`; an empty cell means that the
 frame does not contain the signal. If a built-in vocabulary contains most of the
-columns, under our names or aliases such as LawBreaker's, it is used to convert and
-check these columns; other columns are kept unchanged. Otherwise any names are accepted.
+columns, it is used to convert and check these columns; other columns are kept
+unchanged. Columns may have our names, or aliases such as LawBreaker's. If no vocabulary
+contains most of the columns, any names are accepted.
 """
 
 from __future__ import annotations

@@ -154,11 +154,12 @@ def clopper_pearson(
 ) -> IntervalChain:
     """Returns exact binomial bounds that hold for all transitions at once.
 
-    The error probability `delta` is split evenly over the necessary intervals: one per
-    successor for a state with three or more successors, one for a state with two, and
-    none for a state with one. All unseen successors together count as a single
-    successor that was seen zero times. A row without visits has the interval [0, 1]
-    everywhere; a closed row without successors is absorbing.
+    The error probability `delta` is split evenly over the necessary intervals. A state
+    with three or more successors needs one interval per successor, a state with two
+    successors needs one, and a state with one successor needs none. All unseen
+    successors together count as a single successor that was seen zero times. A row
+    without visits has the interval [0, 1] everywhere; a closed row without successors
+    is absorbing.
 
     Args:
         states: The names of the states.

@@ -1,8 +1,8 @@
 """Rates and times with 95 % confidence intervals, and guarantees for future runs.
 
-Runs that were used for neither the model nor the threshold give a bound on the rate of
-alarms in future runs, if future runs are drawn in the same way. The bound makes no
-assumption about the chain, the Markov property or the calibration.
+Runs that were used for neither the model nor the threshold bound the alarm rate in
+future runs that are drawn in the same way. The bound makes no assumption about the
+chain, the Markov property or the calibration.
 """
 
 from __future__ import annotations

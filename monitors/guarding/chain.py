@@ -249,9 +249,9 @@ class LawWatch:
     """Tracks a law: the state of its monitor, and the present risk.
 
     `low`, `point` and `high` are the estimated risk after the last frame, `likely` is
-    its likely interval, and `judged` is the value that is compared with thresholds. If
-    the law was broken at this frame, or in a gap before it, `broken` is set and the
-    risk is 1; the monitor restarts, but keeps its memory of the past.
+    its likely interval, and `judged` is the value that is compared with thresholds.
+    `broken` is set if the law was broken at this frame, or in a gap before it. The risk
+    is then 1, and the monitor restarts, but keeps its memory of the past.
 
     After a lost frame, the monitor may be in any of its states. All possible states are
     tracked until only one is left; until then, the risk is unknown.

@@ -442,7 +442,7 @@ _CLOCK_S = 0.5  # affects how long the check takes, but not its result
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
     """Returns the policy with this intervention at the lowest threshold of each law.
 
-    For a law that requires the car to move, the policy only alerts: slowing or stopping
+    For a law that requires the car to move, the policy only alerts. Slowing or stopping
     would cause the violation, and forcing a stationary car to move is not a safe
     fallback.
     """

@@ -288,8 +288,8 @@ def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -
 
     A part of a law is vacuous if its trigger is never true, or if its obligation
     compares only signals that are always none. A part without a trigger is also vacuous
-    if none of its signals ever changes, unless they are all Boolean, because Boolean
-    signals are often constant when a law is kept.
+    if none of its signals ever changes. Parts with only Boolean signals are an
+    exception, because Boolean signals are often constant when a law is kept.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""

@@ -7,9 +7,9 @@ Candidates are the states that differ from the given state only for a bounded ti
 any further frames, both soon reach the same state, or one of them is violated. The
 relieved state is the most lenient candidate that is no more lenient than the law's
 initial state. A state's pending obligations are what it forbids beyond its relieved
-state. What both states forbid is the law's mode: after `a`, `always (a -> always not
-bad)` is in a different mode, but nothing is pending, just as for the equivalent law
-`always (once a -> not bad)`.
+state. What both states forbid is the law's mode. For example, `always (a -> always not
+bad)` changes its mode after `a`, but nothing is pending. The same is true of the
+equivalent law `always (once a -> not bad)`.
 
 A pending obligation is broken if the law is violated before the obligation is settled,
 and the same frame does not violate the law from the relieved state.

@@ -1,8 +1,8 @@
 """Progression of formulas: the obligations that remain after each frame.
 
-Formulas are first normalised: negations are pushed down to propositions, times are
-counted in steps, maximal propositional parts become numbered propositions, and past
-operators become numbered memories whose output is an additional proposition.
+Formulas are first normalised. Negations are pushed down to propositions, and times are
+counted in steps. Maximal propositional parts become numbered propositions. Past
+operators become numbered memories; the output of a memory is an additional proposition.
 """
 
 from __future__ import annotations

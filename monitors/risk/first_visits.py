@@ -9,9 +9,9 @@ Bonferroni correction makes them hold for all pairs at once. The bounds do not a
 later visits in a run.
 
 If the ends of runs are counted, obligations pending at the end of a run are decided.
-Otherwise, and where frames are missing, some outcomes are unknown: the lower bound
-counts them as met, the upper bound as broken, so both bounds hold no matter why a run
-was truncated.
+Otherwise, and where frames are missing, some outcomes are unknown. The lower bound
+counts unknown outcomes as met, and the upper bound counts them as broken. Both bounds
+therefore hold no matter why a run was truncated.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class FirstVisits:
     Args:
         horizon_s: The horizon H of the risk, in seconds.
         monitor: The digest of the monitor (see `monitor_digest`).
-        pairs: One row per pair: the monitor's state, the chain's state, the number of
-            runs that visited the pair, and how many of these were followed by a
-            violation or have an unknown outcome.
+        pairs: One row per pair: the monitor's state, the chain's state, and three
+            numbers of runs. These count the visits to the pair, the visits followed by
+            a violation, and the visits with an unknown outcome.
     """
 
     horizon_s: float

@@ -1,11 +1,11 @@
 """Risk tables: the risk of breaking a law for each chain state and monitor state.
 
-The risk within H that a guard uses is the probability that an obligation that is
-pending now, or arises within the next H steps, is later broken: V_h(s, q) = sum P(s,
-s') V_h-1(s', q'), where q' is q after reading s'; V_0(s, q) is the probability that an
-obligation pending in q is broken, without new obligations. The literal risk, "violated
-within H steps" (`violation_within`), is 0 while the deadline lies beyond H. For
-invariants, the two risks agree.
+A guard's risk within H counts obligations that are pending now, or arise within the
+next H steps. It is the probability V_H(s, q) that one of them is later broken. Here
+V_h(s, q) = sum P(s, s') V_h-1(s', q'), and q' is q after reading s'. V_0(s, q) is the
+probability that an obligation pending in q is broken, without new obligations. The
+literal risk, "violated within H steps" (`violation_within`), is 0 while the deadline
+lies beyond H. For invariants, the two risks agree.
 
 Tables are computed when a model is loaded.
 """

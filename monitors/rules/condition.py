@@ -1,8 +1,10 @@
 """Conditions of rules: formulas over the present and the past, compiled to closures.
 
-The language is that of laws without future operators: predicates of the domain's
-library, comparisons of signals and event fields, `and or not ->`, and `once`,
-`historically` and `since` with times in steps (one per event) or seconds.
+The language is that of laws without future operators. It contains:
+
+- predicates of the domain's library, and comparisons of signals and event fields;
+- the operators `and`, `or`, `not` and `->`;
+- `once`, `historically` and `since`, with times in steps (one per event) or seconds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,15 @@
 """Converts an agent's calls to signals, for laws over sequences of calls.
 
-The signals of a call are the name of the tool (`tool`), whether the call failed
-(`failed`), the arguments that are numbers, texts or truth values (`arg_NAME`), the
-source of each argument (`from_NAME`), the result (`result_FIELD`), and the request to
-the agent (`request`). Two examples of laws:
+A call has these signals:
+
+- `tool`: the name of the tool;
+- `failed`: whether the call failed;
+- `arg_NAME`: an argument, if it is a number, a text or a Boolean;
+- `from_NAME`: the source of an argument;
+- `result_FIELD`: a field of the result;
+- `request`: the request to the agent.
+
+Two examples of laws:
 
     always (tool == delete -> once (tool == backup and not failed))
     always (tool == send -> from_to in [request, "contacts.email"])

@@ -5,10 +5,10 @@ recorded at every frame; thresholds are compared on these runs. The same seeds a
 run again with the guard intervening. `evaluation.warned` defines how warnings are
 evaluated; each row also has the Brier score of the estimated risk.
 
-The Brier score compares, frame by frame up to the first violation, the estimated risk
-within H with the outcome: 1 if an obligation that is pending, or arises within the next
-H seconds, goes unmet; 0 otherwise. Frames without a risk are left out; their number is
-reported.
+The Brier score compares the estimated risk within H with the outcome, at every frame up
+to the first violation. The outcome is 1 if an obligation that is pending, or arises
+within the next H seconds, is not met, and 0 otherwise. Frames without a risk are left
+out; their number is reported.
 """
 
 from __future__ import annotations

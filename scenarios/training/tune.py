@@ -3,11 +3,11 @@
 The runs must not be the model's training runs. The first half is used to calibrate the
 model's risks, and to choose the horizon that warns of the most violations in time. The
 highest risks in all clean runs then determine the threshold (see
-`evaluation.certified`). The first half can be included for two reasons: calibration is
-monotone, so it preserves the order of the risks; and with n horizons to choose from,
-each bound gets an n-th of the error probability. The threshold is the lowest that keeps
-the guarantee. It depends only on the clean runs, so the violating runs can be used to
-bound the rate of missed violations.
+`evaluation.certified`). The first half can be included for two reasons. Calibration is
+monotone, so it preserves the order of the risks. With n horizons to choose from, each
+bound gets an n-th of the error probability. The threshold is the lowest that keeps the
+guarantee. It depends only on the clean runs, so the violating runs can be used to bound
+the rate of missed violations.
 """
 
 from __future__ import annotations

@@ -104,12 +104,17 @@ _Groups = Mapping[str, Mapping[str, list[Any]]]
 def library() -> Mapping[str, Blueprint]:
     """Returns all blueprints by name.
 
-    The file `blueprints.json` lists the base type, number of wheels, generation,
-    special type, length, width, height and mass of each vehicle; half the length, width
-    and height of each prop; the attribute groups of each sensor; and the attributes of
-    each group: type, default value, choices, and whether the attribute is modifiable
-    and restricted. A name in braces in a default value is replaced by the blueprint's
-    value of that name.
+    The file `blueprints.json` lists:
+
+    - for each vehicle: the base type, number of wheels, generation, special type,
+      length, width, height and mass;
+    - for each prop: half the length, width and height;
+    - for each sensor: the attribute groups;
+    - for each attribute of a group: the type, default value, choices, and whether the
+      attribute is modifiable and restricted.
+
+    A name in braces in a default value is replaced by the blueprint's value of that
+    name.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     groups = kinds["attributes"]

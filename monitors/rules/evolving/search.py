@@ -242,9 +242,9 @@ def cautious(
 ) -> tuple[Limits, tuple[Trial, ...]]:
     """Chooses a level of caution; a less cautious level must prove to be better.
 
-    A level replaces a more cautious one if, on held-out tasks, the traces that it
-    corrects outnumber those that it breaks by more than the square root of the number
-    of changed verdicts. The seed shuffles the tasks.
+    On held-out tasks, a level must correct more traces than it breaks to replace a more
+    cautious level. The difference must exceed the square root of the number of changed
+    verdicts. The seed shuffles the tasks.
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []

@@ -257,7 +257,7 @@ def _agents(path: Path) -> tuple[list[Climb], list[str]]:
     as risk 1.
     """
     from forewarn.abstractions.readers.calls import CallRun, ToolCall
-    from forewarn.plugins.agents.past import LawReplay
+    from forewarn.plugins.agents.guard import LawReplay
 
     law, heights, groups = LawReplay(DELETES), list[float](), list[str]()
     with lzma.open(path, "rt", encoding="utf-8") as lines:

@@ -20,8 +20,8 @@ import numpy as np
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, naming, near_miss
-from forewarn.abstractions.files import check_count, first_line
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.lines import check_count, first_line
 from forewarn.abstractions.readers.foreign import (
     foreign_rows,
     is_foreign,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidTrace
-from forewarn.abstractions.files import first_line
+from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.json_lines import read_json_lines
 from forewarn.abstractions.readers.lawbreaker import read_lawbreaker

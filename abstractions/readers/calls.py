@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
-from forewarn.abstractions.files import lines, parse_json, read_text
+from forewarn.abstractions.files import parse_json, read_text
+from forewarn.abstractions.lines import lines
 
 MAX_RUNS = 100_000
 MAX_CALLS = 10_000

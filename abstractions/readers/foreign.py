@@ -23,14 +23,13 @@ from forewarn.abstractions.errors import (
     near_miss,
     said,
 )
-from forewarn.abstractions.files import (
+from forewarn.abstractions.files import parse_json, read_yaml
+from forewarn.abstractions.lines import (
     MAX_BYTES,
     MAX_LINE,
     MAX_LINES,
     MAX_VALUES,
     check_count,
-    parse_json,
-    read_yaml,
 )
 
 Telling = tuple[int, str, Any]

@@ -19,15 +19,9 @@ from forewarn.abstractions.errors import (
     SignalFault,
     near_miss,
 )
-from forewarn.abstractions.files import (
-    MAX_LINE,
-    check_count,
-    check_frames,
-    lines,
-    other_kind,
-    parse_json,
-)
+from forewarn.abstractions.files import other_kind, parse_json
 from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.lines import MAX_LINE, check_count, check_frames, lines
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import (
     Kept,

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
-from forewarn.abstractions.files import check_count, check_items, other_kind, read_text
+from forewarn.abstractions.files import check_items, other_kind, read_text
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.lines import check_count
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, SignalFault, near_miss
-from forewarn.abstractions.files import check_count, first_line, lines
 from forewarn.abstractions.frame import Frame, Value, is_number
+from forewarn.abstractions.lines import check_count, first_line, lines
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import (
     SHIPPED,

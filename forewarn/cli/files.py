@@ -130,9 +130,7 @@ def export(
         out: Write to this file. By default, a text format goes to standard output, and
             a run record is exported to a file next to it.
     """
-    from forewarn.abstractions.files import (
-        first_line,
-    )
+    from forewarn.abstractions.lines import first_line
     from forewarn.monitors.chains.formats.files import (
         TEXT_FORMATS,
         chain_as_text,

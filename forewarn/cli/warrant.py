@@ -208,7 +208,7 @@ def _by_calls(
 ) -> None:
     """Certifies laws over tool calls."""
     from forewarn.abstractions.readers.calls import read_calls
-    from forewarn.plugins.agents.past import LawReplay
+    from forewarn.plugins.agents.guard import LawReplay
     from forewarn.plugins.agents.trajectory import POLICY, misspelt, model_of_laws
     from forewarn.scenarios.warrant.alone import make_alone
     from forewarn.scenarios.warrant.folder import write_guard

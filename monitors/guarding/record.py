@@ -12,20 +12,23 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from forewarn.abstractions.errors import InvalidInput, said
 from forewarn.abstractions.files import make_folder, parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import CUT, Action, Decision, cut_short
+from forewarn.monitors.guarding.decision import Action, Decision, cut_short
+from forewarn.monitors.guarding.encoding import (
+    SignalText,
+    all_plain,
+    encodable,
+    is_plain,
+)
 from forewarn.monitors.guarding.listening import Listener
 
 FORMAT = "forewarn.run/1"
@@ -37,8 +40,6 @@ ORIGIN = "0" * 64
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MOST_FACT = 200
 """The maximum length of a fact about the machine, in characters."""
-MOST_BITS = 1024
-"""Larger whole numbers are recorded as hexadecimal text."""
 HALF = "\\ud"
 """The beginning of a surrogate in JSON, which may be half of a character."""
 LONG_LINE = 20_000
@@ -188,7 +189,7 @@ class RunRecord(Listener):
 
     def _line(self, content: dict[str, Any]) -> None:
         content["previous"] = self.head
-        self._write(_encode(content if _all_plain(content) else encodable(content)))
+        self._write(_encode(content if all_plain(content) else encodable(content)))
 
     def _review(
         self,
@@ -202,7 +203,7 @@ class RunRecord(Listener):
         proposal = cut_short(proposal)
         if proposal is not None:
             given: Any = {"name": proposal.name, "arguments": proposal.arguments}
-            plain = _all_plain(proposal.arguments) and _is_plain(proposal.name)
+            plain = all_plain(proposal.arguments) and is_plain(proposal.name)
             rest["proposal"] = given if plain else encodable(given)
         if foreseen is not None:
             then: Any = {
@@ -210,7 +211,7 @@ class RunRecord(Listener):
                 "time_s": foreseen.time_s,
                 "signals": foreseen.values,
             }
-            rest["foreseen"] = then if _all_plain(foreseen.values) else encodable(then)
+            rest["foreseen"] = then if all_plain(foreseen.values) else encodable(then)
         rest["decision"] = decision.as_dict()
         # During a review, simulated time stays at the frame's time.
         if readings.count(frame.time_s) < len(readings):
@@ -278,102 +279,6 @@ def line_hash(previous: str, body: str) -> str:
     bytes.
     """
     return hashlib.sha256(f"{previous}{body}".encode()).hexdigest()
-
-
-def encodable(value: Any) -> Any:
-    """Returns a value as JSON that every reader accepts, and that `decoded` converts
-    back.
-
-    Values that JSON cannot represent, or that some readers reject, get a key that
-    begins with `$`.
-    """
-    match value:
-        case None | bool():
-            return value
-        case float():
-            return value if math.isfinite(value) else {"$float": repr(value)}
-        case int():
-            return value if value.bit_length() <= MOST_BITS else {"$int": hex(value)}
-        case str():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                return {"$text": value.encode("utf-16-le", "surrogatepass").hex()}
-            return value
-        case Mapping() if all(map(_is_key, value)):
-            return {key: encodable(item) for key, item in value.items()}
-        case Mapping():
-            return {"$pairs": [[encodable(k), encodable(v)] for k, v in value.items()]}
-        case list() | tuple():
-            return [encodable(item) for item in value]
-    try:
-        return {"$repr": repr(value)[:200]}
-    except Exception:
-        return {"$repr": f"<{type(value).__name__}>"}
-
-
-class Opaque:
-    """A recorded value that JSON cannot represent, with the text of the original."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-def decoded(value: Any) -> Any:
-    """Restores a value from the result of `encodable`."""
-    if isinstance(value, list):
-        return [decoded(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if len(value) == 1:
-        ((key, said),) = value.items()
-        match key:
-            case "$float":
-                return float(said)
-            case "$int":
-                return int(said, 16)
-            case "$text":
-                return bytes.fromhex(said).decode("utf-16-le", "surrogatepass")
-            case "$repr":
-                return Opaque(str(said))
-            case "$pairs":
-                return {_hashable(decoded(k)): decoded(v) for k, v in said}
-    return {key: decoded(item) for key, item in value.items()}
-
-
-def _hashable(key: Any) -> Any:
-    """Returns the key of a mapping, with lists from JSON as tuples."""
-    if isinstance(key, list):
-        return tuple(map(_hashable, key))
-    return Opaque(str(key)) if isinstance(key, dict) else key
-
-
-def _is_key(key: object) -> bool:
-    """Whether a key of a mapping can be written to JSON unchanged."""
-    if key == CUT:
-        return True
-    return isinstance(key, str) and not key.startswith("$") and _is_plain(key)
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value is unchanged by a round trip through JSON."""
-    match value:
-        case None | bool():
-            return True
-        case float():
-            return math.isfinite(value)
-        case int():
-            return value.bit_length() <= MOST_BITS
-        case str():
-            return value.isascii()
-    return False
-
-
-def _all_plain(values: Mapping[str, Any]) -> bool:
-    return all(map(_is_key, values)) and all(map(_is_plain, values.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,73 +373,3 @@ def _is_old(written: str, behind: str, first: Mapping[str, Any]) -> bool:
         return False
     short = all(isinstance(v, str) and len(v) <= MOST_FACT for v in machine.values())
     return short and behind == f',"machine":{_encode(machine)}}}'
-
-
-_digits = float.__repr__
-
-_LEAST, _MOST = 1e-4, 1e16
-"""Between these limits, no encoder writes a float with an exponent, so all texts agree.
-"""
-
-_LASTING = frozenset({float, int, bool, str, type(None)})
-"""Immutable types: a value that is the same object as before has not changed."""
-
-
-class SignalText:
-    """Encodes signals to the same bytes as a compact JSON encoder.
-
-    The signals and texts of the last frame are cached.
-
-    Args:
-        encode: The JSON encoder for values other than finite floats.
-    """
-
-    def __init__(self, encode: Callable[[Any], str]) -> None:
-        self._encode = encode
-        self._begin(())
-
-    def _begin(self, names: tuple[str, ...]) -> None:
-        """Clears the cache of the last frame, which had other signals."""
-        self._labels = [f"{encode_basestring_ascii(name)}:" for name in names]
-        self._names = names
-        self._values: list[Any] = [_NOTHING] * len(names)
-        self._texts = [""] * len(names)
-
-    def __call__(self, signals: Mapping[str, Any]) -> str:
-        """Encodes the signals as a JSON object.
-
-        Raises:
-            TypeError: A name is not a string, or a value is not a JSON value.
-            ValueError: A value is not a finite number.
-        """
-        names = tuple(signals)
-        if names != self._names:
-            self._begin(names)
-        values, texts, labels, i = self._values, self._texts, self._labels, -1
-        places: list[int] = []
-        floats: list[float] = []
-        for value, last in zip(signals.values(), values, strict=True):
-            i += 1
-            kind = type(value)
-            # 0.0 and -0.0 are equal, but differ as text.
-            if value is last or (value == last != 0 and kind is type(last)):
-                continue
-            if kind is float and (_LEAST <= abs(value) < _MOST or not value):
-                places.append(i)
-                floats.append(value)
-                continue
-            values[i] = _NOTHING
-            finite = kind is float and value - value == 0
-            texts[i] = labels[i] + (_digits(value) if finite else self._encode(value))
-            if kind in _LASTING:
-                values[i] = value
-        digits = to_json(floats)[1:-1].decode().split(",")
-        # Without floats, there is one empty text, which belongs to no value.
-        for i, value, text in zip(places, floats, digits, strict=False):
-            values[i] = value
-            texts[i] = labels[i] + text
-        return f"{{{','.join(texts)}}}"
-
-
-_NOTHING = object()
-"""A marker that is not the value of any signal."""

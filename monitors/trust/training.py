@@ -31,8 +31,9 @@ from forewarn.abstractions.expression.tree import (
     Not,
     Or,
 )
-from forewarn.abstractions.files import first_line, read_text
+from forewarn.abstractions.files import read_text
 from forewarn.abstractions.limits import available_memory
+from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary

@@ -1,11 +1,11 @@
 """Guards agents that call tools, in any agent framework."""
 
-from forewarn.plugins.agents.guard import (
+from forewarn.plugins.agents.guard import AgentGuard
+from forewarn.plugins.agents.verdicts import (
     ASKING,
     STOPPED,
     UNREADABLE,
     WITHHELD,
-    AgentGuard,
     Question,
     Verdict,
     json_arguments,

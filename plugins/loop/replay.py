@@ -18,16 +18,11 @@ from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.chain import WIDENED
 from forewarn.monitors.guarding.decision import Action, Judge
+from forewarn.monitors.guarding.encoding import decoded, encodable
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import (
-    BrokenRecord,
-    Line,
-    decoded,
-    encodable,
-    read_record,
-)
+from forewarn.monitors.guarding.record import BrokenRecord, Line, read_record
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.programs.file import FORMAT as PROGRAM
 from forewarn.monitors.rules.rule import FORMAT as RULES

@@ -13,14 +13,16 @@ from typing import Any
 
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import first_line, parse_json
+from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.places import files_below
 from forewarn.abstractions.readers.stored import Stored, batches, stored_runs
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import load_models
+from forewarn.monitors.guarding.encoding import decoded
 from forewarn.monitors.guarding.record import FORMAT as RECORD
-from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.guarding.record import BrokenRecord, read_record
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source

@@ -17,11 +17,11 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.drift import NO_LONGER
+from forewarn.monitors.guarding.encoding import decoded
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
     BrokenRecord,
     UnfinishedRecord,
-    decoded,
     read_record,
 )
 from forewarn.monitors.guarding.watch import States, Watch

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.files import lines
+from forewarn.abstractions.lines import lines
 from forewarn.abstractions.readers.calls import CallRun
 from forewarn.abstractions.readers.stored import FACTS, Stored, batches
 from forewarn.abstractions.trace import Kept

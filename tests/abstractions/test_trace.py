@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.abstractions import files as limits
+from forewarn.abstractions import lines as limits
 from forewarn.abstractions.errors import (
     ForewarnError,
     InvalidInput,

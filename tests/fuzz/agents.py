@@ -28,8 +28,8 @@ import click
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.policy import Step
 from forewarn.plugins.agents import AgentGuard, json_arguments
-from forewarn.plugins.agents.guard import Question, Verdict
 from forewarn.plugins.agents.trajectory import POLICY
+from forewarn.plugins.agents.verdicts import Question, Verdict
 from forewarn.plugins.loop.approval import Answer, Deferred
 
 WINDOW = 3

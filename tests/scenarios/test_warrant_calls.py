@@ -13,7 +13,7 @@ from forewarn.abstractions.readers.calls import read_calls
 from forewarn.cli import main
 from forewarn.monitors.guarding.certificate import load_certificate
 from forewarn.plugins.agents import AgentGuard
-from forewarn.plugins.agents.past import LawReplay
+from forewarn.plugins.agents.guard import LawReplay
 from forewarn.plugins.loop.warrant import Warrant
 
 LAW = "careful := always (tool == delete -> once (tool == backup and not failed))"

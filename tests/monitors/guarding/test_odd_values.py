@@ -12,13 +12,12 @@ import pytest
 
 from forewarn.abstractions.files import parse_json, parse_yaml
 from forewarn.monitors.guarding.decision import Action, oversized
+from forewarn.monitors.guarding.encoding import decoded, encodable
 from forewarn.monitors.guarding.policy import InvalidPolicy, Policy
 from forewarn.monitors.guarding.record import (
     ORIGIN,
     BrokenRecord,
     RunRecord,
-    decoded,
-    encodable,
     line_hash,
     read_record,
 )

@@ -20,6 +20,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding import record as module
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.encoding import decoded, encodable
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -27,8 +28,6 @@ from forewarn.monitors.guarding.record import (
     MAX_LINE_BYTES,
     BrokenRecord,
     RunRecord,
-    decoded,
-    encodable,
     line_hash,
     read_record,
 )

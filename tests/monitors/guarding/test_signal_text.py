@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.guarding.record import SignalText
+from forewarn.monitors.guarding.encoding import SignalText
 
 encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 

@@ -204,8 +204,8 @@ def main() -> None:
 def compare(
     name: str, first: int, runs: int
 ) -> list[tuple[str, tuple[float, float], float]]:
-    """Returns, by law, the violation rates in both worlds and the fraction of runs with
-    equal verdicts.
+    """Returns for each law the violation rates in both worlds and the fraction of runs
+    with equal verdicts.
     """
     here = load_scenario(name)
     worlds = [runner_of(plan(scenario)) for scenario in (here, here.on("carla"))]

@@ -90,7 +90,7 @@ class Evidence:
 
     @property
     def median_s(self) -> dict[str, float]:
-        """The median lead time of warnings in s, by law with a warning."""
+        """The median lead time of warnings in s, for each law with a warning."""
         return {
             law: float(np.nanmedian(each))
             for law, each in self.early_s.items()

@@ -56,7 +56,7 @@ _Runs = Annotated[
     ],
     Field(max_length=MOST_LAWS),
 ]
-"""The number of runs by law."""
+"""The number of runs for each law."""
 
 
 class _Table(Strict):
@@ -67,7 +67,7 @@ class _Table(Strict):
 
 
 class _Passed(_Table):
-    # The number of runs in which an intervention was not enforced, by law.
+    # For each law, the number of runs in which an intervention was not enforced.
     runs: _Runs
 
 
@@ -79,7 +79,7 @@ class _File(_Table):
     laws: _Digest
     beyond: int = Field(default=0, ge=0, le=MAX_COUNT)
     states: list[Annotated[str, Field(pattern="^[01]{1,62}$")]]
-    # The number of runs that an intervention ended early, by law.
+    # For each law, the number of runs that an intervention ended early.
     stopped_by: _Runs = Field(default_factory=dict)
     # The number of runs stopped in each risk band, and how many of them broke a law.
     after_stops: dict[

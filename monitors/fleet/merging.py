@@ -348,21 +348,19 @@ class Merge:
 
     @property
     def censored(self) -> dict[str, int]:
-        """The number of added runs that an intervention ended early, by law."""
+        """For each law, the number of added runs that an intervention ended early."""
         return runs_of(each.stopped_by for each in self.added)
 
     @property
     def unweighted(self) -> dict[str, int]:
-        """By law, the number of added runs that an intervention ended early, from
+        """For each law, the number of added runs that an intervention ended early, from
         guards that always enforced the law's interventions.
         """
         return runs_of(each.unweighted for each in self.added)
 
     @property
     def let_pass(self) -> dict[str, int]:
-        """The number of added runs in which an intervention was not enforced, by
-        law.
-        """
+        """For each law, the number of runs whose intervention was not enforced."""
         return runs_of(each.let_pass for each in self.added)
 
     @property

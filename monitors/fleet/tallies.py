@@ -111,13 +111,13 @@ class Counted:
         tally: The transition counts.
         beyond: The number of transitions that were not counted because there were too
             many distinct ones.
-        stopped_by: The number of runs that an intervention ended early, by law ("" for
-            a fault of the guard's inputs).
+        stopped_by: For each law, the number of runs that an intervention ended early
+            ("" for a fault of the guard's inputs).
         after_stops: For the lower end of each risk band, the number of runs that were
             stopped, and how many of them broke a law afterwards. The key is empty if
             the risk was unknown.
-        let_pass: The number of runs in which an intervention was decided but not
-            enforced, by law.
+        let_pass: For each law, the number of runs in which an intervention was decided
+            but not enforced.
         passed: The part of `tally` that follows these decisions.
     """
 
@@ -226,9 +226,10 @@ class FleetTally:
         counts: The transition counts.
         beyond: The number of transitions that were not counted because there were too
             many distinct ones.
-        stopped_by: The number of runs that an intervention ended early, by law.
+        stopped_by: For each law, the number of runs that an intervention ended early.
         after_stops: The outcomes of stopped runs, by risk band.
-        let_pass: The number of runs in which an intervention was not enforced, by law.
+        let_pass: For each law, the number of runs in which an intervention was not
+            enforced.
         passed: The part of `counts` that follows these decisions.
     """
 

@@ -166,8 +166,8 @@ class Training:
         tally: The counts, including those of an earlier model that is updated.
         facts: The facts stored in the earlier model.
         seen: The sequence of state numbers of each run.
-        late: By file, the mean time between frames in seconds, if it is much longer
-            than the assumed duration of a step.
+        late: For each file, the mean time between frames in seconds, if it is much
+            longer than the assumed duration of a step.
         gaps: The number of gaps in time, by file; no transition is counted across a
             gap.
         parts: The facts about each part of a dataset, and its digest so far.

@@ -54,8 +54,8 @@ class Branching:
 
 
 Found = Sequence[tuple[str, int, tuple[bool, bool, bool]]]
-"""By law and number of a risk band: whether any law was broken without an intervention,
-with slowing, and with stopping.
+"""For each law and risk band: whether any law was broken without an intervention, with
+slowing, and with stopping. The band is given by its number.
 """
 
 
@@ -114,8 +114,8 @@ def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) ->
 def branched(
     scenario: Scenario, model: Path, policy: Policy, seeds: Sequence[int], on: Pool
 ) -> dict[str, tuple[Band, ...]]:
-    """Returns the effect of slowing and stopping in each risk band that runs reached,
-    by law.
+    """Returns for each law the effect of slowing and stopping in each risk band that
+    runs reached.
 
     Raises:
         InvalidInput: A run failed, or the world cannot replay a seed.

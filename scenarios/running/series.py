@@ -38,7 +38,7 @@ Score = Annotated[
 """A number that files store as null if it is unknown."""
 
 Numbers = Mapping[str, Sequence[Score]]
-"""By law: one number per frame or per threshold."""
+"""For each law, one number per frame or per threshold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,7 +280,7 @@ class Trial:
 
 
 def thresholds_of(policy: Policy) -> dict[str, float]:
-    """Returns the threshold from which a policy intervenes, by law; laws that only have
+    """Returns for each law the threshold from which a policy intervenes; laws with only
     alerts are omitted.
     """
     return {

@@ -67,11 +67,11 @@ class Tuned:
         horizon_s: The prediction horizon in seconds.
         thresholds: The threshold of each law, considered separately.
         warned: The quality of each law's warnings at its threshold.
-        ahead_s: By law, the lead times in seconds of the warnings in time: before the
-            trigger or, if triggers are mostly harmless, before the deadline.
+        ahead_s: For each law, the lead times of its timely warnings, in seconds: before
+            the trigger or, if triggers are mostly harmless, before the deadline.
         harmless: The laws whose triggers are mostly harmless.
         calibration: The calibration of each law's risks.
-        told: By law, every run with the model's risks.
+        told: For each law, every run with the model's risks.
     """
 
     horizon_s: float

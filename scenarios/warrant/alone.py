@@ -27,7 +27,7 @@ UNLABELLED = " No run is labelled as unsafe, so each counts as clean."
 
 
 Withheld = Mapping[str, Sequence[int | None]]
-"""By law: for each run, the index of the first call that the law withholds; None if
+"""For each law and run, the index of the first call that the law withholds; None if
 there is none.
 """
 

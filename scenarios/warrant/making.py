@@ -69,7 +69,7 @@ class Made:
         policy: The policy with the thresholds; None if a rate cannot be guaranteed.
         certificate: The certificate; None if a rate cannot be guaranteed.
         lacks: The rates that cannot be guaranteed, and why.
-        climbs: By law, the highest risks in the runs of the certificate.
+        climbs: For each law, the highest risks in the runs of the certificate.
         parts: The number of runs in each part.
         again: The number of runs that were left out as duplicates.
     """
@@ -283,7 +283,7 @@ def issue(
     """Returns the certificate of a guard that keeps its guarantees.
 
     Args:
-        climbs: By law, the risks in the runs of the certificate.
+        climbs: For each law, the risks in the runs of the certificate.
         thresholds: The threshold of each law; None for a law over calls, whose alarms
             have the risk 1.
         guarantees: The rates that are guaranteed.

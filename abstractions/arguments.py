@@ -252,6 +252,8 @@ def _mend(found: object, hint: Any) -> str:
     """Returns a hint on how to get a value of the expected type; empty if there is
     none.
     """
+    if type(found).__name__ == "_GeneratorContextManager":
+        return "open it in a with statement: with … as value"
     kinds = [hint]
     inside = get_args(hint)
     if get_origin(hint) in _SERIES and inside and not _misfit(found, inside[0], ""):

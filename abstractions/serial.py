@@ -95,6 +95,16 @@ def validated(
         if isinstance(first["input"], dict | list) and first["type"] in _SCALARS:
             first = _closest(first, failure)
         place = ".".join(_keys_in(first, data))
+        beside = [e for e in failure.errors() if e["loc"][:-1] == first["loc"][:-1]]
+        kinds = {each["type"] for each in beside}
+        if first["type"] == "string_type" and "callable_type" in kinds:
+            problem = f"expected a name or a function, found {first['input']!r:.60}"
+            mend = "write package.module:name, or $here/file.py:name"
+            raise error(problem, source=source, place=place, mend=mend) from failure
+        if isinstance(first["input"], dict) and {"string_type", "list_type"} <= kinds:
+            problem = "expected text or a list, found a mapping"
+            mend = "write the text without a colon, or put it in quotes"
+            raise error(problem, source=source, place=place, mend=mend) from failure
         problem, mend = _explain(first, model, place.rpartition(".")[2])
         if also := list(_missing_beside(first, failure)):
             mend += f"; also missing: {', '.join(also)}"
@@ -165,7 +175,8 @@ def _explain(
     kind = details["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, details["loc"][:-1])
-        return f"unknown key {key!r}", suggest(key, known)
+        mend = suggest(key, known) or "remove it: no key is allowed here"
+        return f"unknown key {key!r}", mend
     if kind == "missing":
         literal = _literal_at(model, details["loc"])
         return "this key is missing", f"write `{key}: {literal or '…'}`"

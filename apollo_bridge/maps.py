@@ -215,6 +215,7 @@ def _parsed(path: Path) -> Any:
         raise InvalidInput(
             f"the file is not an Apollo map: {str(error) or 'it cannot be decoded'}",
             source=str(path),
+            mend="give base_map.bin, base_map.txt, or their folder",
         ) from error
     return made
 

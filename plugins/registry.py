@@ -13,7 +13,8 @@ raised if it cannot be loaded.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -158,7 +159,19 @@ def _make(
         factory = load(role, name)
     given = _settings(factory, dict(settings or {}), where, len(parts))
     with naming(where):
-        made = factory(*parts, **given)
+        try:
+            made = factory(*parts, **given)
+        except InvalidInput as error:
+            lost = error.mend.startswith("the file is not in the folder")
+            mend = error.mend
+            if lost:
+                mend = "a path that begins with $here/ is relative to the scenario file"
+            if not source or not (lost or re.fullmatch(r"\w+", error.source)):
+                raise
+            problem = f"{error.source}: {error.problem}".removeprefix(": ")
+            raise type(error)(
+                problem, source=where, place=error.place, mend=mend
+            ) from error
     contract = _CONTRACTS[role]
     if not isinstance(made, contract):
         wanted = {n for n in dir(contract) if not n.startswith("_")}
@@ -166,6 +179,12 @@ def _make(
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
         raise BrokenPlugin(f"{name} is not a valid {role}, because it lacks {lacks}")
     return made
+
+
+def takes_settings(world: str, names: Iterable[str]) -> bool:
+    """Whether a world has all these settings."""
+    schema = _schema(load("world", world), 0)
+    return schema is None or set(names) <= set(schema.model_fields)
 
 
 def _settings(

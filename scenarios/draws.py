@@ -156,6 +156,10 @@ def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -
         return str(Path(source).parent / settings.removeprefix(HERE))
     if isinstance(settings, str) and settings.startswith("$"):
         name = settings[1:]
+        if name.startswith("{"):
+            mend = f"write {settings.replace('{', '').replace('}', '')}"
+            problem = f"names have no braces: {settings}"
+            raise InvalidInput(problem, source=source, place=place, mend=mend)
         if name not in drawn:
             raise InvalidInput(
                 f"no distribution is given for {settings}",

@@ -24,7 +24,7 @@ from forewarn.monitors.rules.judging import PREDICATES
 from forewarn.monitors.rules.rule import load_rules
 from forewarn.plugins.contracts import TaskBook
 from forewarn.plugins.loop.replay import make_judge
-from forewarn.plugins.registry import make_task_book
+from forewarn.plugins.registry import make_task_book, takes_settings
 from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 
 FORMAT = "forewarn.scenario/1"
@@ -202,6 +202,12 @@ class Scenario:
         The other world also receives the scenario's path, in order to set up its
         traffic.
         """
+        if not takes_settings(world, self.world.settings):
+            raise InvalidScenario(
+                f"the scenario does not run in the world {world}",
+                source=self.source,
+                mend="choose another scenario; `forewarn scenarios` lists their worlds",
+            )
         settings = {**self.world.settings, "scenario": self.source}
         return replace(
             self,

@@ -502,6 +502,8 @@ def risks(
         made = Path(stack.enter_context(TemporaryDirectory()))
         guarding = Guarding.load(_file(model, made), chosen, laws=_named(laws))
     # Only a guard applies the policy's calibration to the laws that it watches.
+    for each in guarding.models:
+        refuse_other(each, guarding.name, vocabulary=read.header.vocabulary)
     watch = guarding.guard(read.header.provides or None).watch
     series: list[Mapping[str, Any]] = []
     for frame in read.frames:

@@ -219,6 +219,8 @@ class ExpressionParser(TermParser):
         while self._accept(","):
             parts.append(self._compare(start, left, equal))
         if not self._accept(closing[opened.text]):
+            if self._peek.kind == "name":
+                mend = "put names with spaces in double quotes"
             self._fail(f"expected , or {closing[opened.text]}", mend=mend)
         return Or(tuple(parts)) if parts[1:] else parts[0]
 

@@ -30,6 +30,8 @@ class Pattern:
         except SchemaError as error:
             problem = str(error).splitlines()[-1].rpartition("rror: ")[2]
             mend = "write \\ before a special character that is meant literally"
+            if text.startswith("*"):
+                mend = "a pattern is a regular expression: write .* for any text"
             if "not supported" in problem:
                 mend = (
                     "remove backreferences and lookaround, which cannot be matched in "

@@ -91,7 +91,7 @@ def tokens(source: str) -> list[Token]:
                 ":": "to name a law, write NAME := FORMULA",
                 ";": "write each law on its own: repeat --law, or add it to the list",
                 "…": "replace it with the actual text, such as [0, 2 s]",
-            }.get(source[at], "remove it")
+            }.get(source[at], "put text in double quotes, or remove the character")
             raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
         if kind != "space":

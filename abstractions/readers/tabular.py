@@ -96,15 +96,20 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
             place="line 1",
             mend="save the file with comma-separated columns and decimal points",
         )
-    for column in rename:
+    for column, signal in rename.items():
         if column not in columns:
+            swapped = f"write the column first: {signal}={column}"
             raise InvalidTrace(
                 f"the file has no column {column!r:.60}",
                 source=str(path),
                 place="line 1",
-                mend=near_miss(column, columns)
+                mend=(signal in columns and swapped)
+                or near_miss(column, columns)
                 or f"the columns are {', '.join(columns):.200}",
             )
+    if "".join(columns[:1]).startswith("#"):
+        problem, mend = "this line is a comment, not the header", "remove it"
+        raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
     names = [rename.get(column, column) for column in columns]
     problem = mend = ""
     if any(_NUMBER.fullmatch(name) for name in names):
@@ -232,6 +237,6 @@ def _value(name: str, text: str) -> Value:
     if not _WORD.fullmatch(text):
         raise InvalidTrace(
             f"{name} is {text!r:.60}: neither a number nor a name",
-            mend="leave the cell empty if the value is unknown",
+            mend="write only the number, or leave the cell empty if it is unknown",
         )
     return text

@@ -163,6 +163,8 @@ class _Forewarn(click.Group):
                 error = click.UsageError(f"{message} ({mend})" if mend else message)
             said = _as_clause(error)
             if said.startswith("got unexpected extra argument") and error.ctx:
+                if re.search(r"\((-?[\d.]+|\w+=.*)\)$", said.rstrip(".")):
+                    said += "; join the values of an option, as in 0.3,0.5 or rain=0.2"
                 said += f"; write {error.ctx.get_usage().partition(' ')[2]}"
             if not said.endswith(")") and "did you mean" not in said.lower():
                 said = f"{said.rstrip('.')} (see {where} --help)"

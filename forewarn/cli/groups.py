@@ -176,7 +176,8 @@ class Warned:
             if not self.accept_model:
                 for each in models:
                     refuse_other(each, str(model), **scenario.facts)
-            refuse_undecided_by(models, scenario.laws)
+            with naming(model):
+                refuse_undecided_by(models, scenario.laws)
             if policy is None and purpose != "alert":
                 raise InvalidInput(
                     f"--preset {purpose} is tuned for the shipped model, not for yours",

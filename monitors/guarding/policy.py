@@ -344,7 +344,10 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
         place = f"rules, law {rule.law}"
         if rule.law in found:
             raise InvalidPolicy(
-                "the policy has two rules for this law", source=source, place=place
+                "the policy has two rules for this law",
+                source=source,
+                place=place,
+                mend="put all thresholds of a law into one rule",
             )
         if (rule.thresholds is None) == (rule.p_safe_below is None):
             raise InvalidPolicy(

@@ -176,6 +176,7 @@ def find_laws(
         raise InvalidLaw(
             f"the law book has no law {text[:60]!r}",
             mend=near_miss(_plain(text[:60]), book.every())
+            or (book is not law_book() and f"it has {', '.join(book.every()):.120}")
             or "`forewarn laws` lists all laws; a formula begins with always, as in"
             " 'always (a -> eventually[0, 2 s] b)'",
         )

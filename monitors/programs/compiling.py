@@ -108,7 +108,8 @@ def sentences_program(
                 f"{unknown}: {rule.text!r:.120}",
                 source=source,
                 place=f"line {rule.line}",
-                mend=f"write it like {' / '.join(forms)}, or compile it with --model",
+                mend=f"write it like {' / '.join(forms)}, compile it with --model, or "
+                "add --tools for an agent's tools",
             ) from None
         reason = json.dumps(rule.text.rstrip(" ."), ensure_ascii=False)
         cap = f", {understood.cap}" if understood.cap else ""

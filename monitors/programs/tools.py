@@ -144,8 +144,8 @@ def check_program(
         if called not in there:
             what = "tool has" if kind == "Calls" else "tool has an argument with"
             raise InvalidInput(
-                f"the guard program {name} refers to {called!r:.60}, but no "
-                f"{what} that name",
+                f"it refers to {called!r:.60}, but no {what} that name",
+                source=f"the guard program {name}",
                 mend=suggest(called, there),
             )
 

@@ -52,7 +52,8 @@ class Calibration:
             # The comparison is written so that NaN is rejected.
             if not (before[0] < after[0] and before[1] < after[1]):
                 raise InvalidInput(
-                    f"the calibration curve does not increase from {before} to {after}"
+                    f"the calibration curve does not increase from {before} to {after}",
+                    mend="sort the pairs, or run `forewarn tune` again",
                 )
 
     def __call__(self, risks: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, suggest
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -44,14 +44,14 @@ class Encoded:
 
 def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
     """Encodes several runs."""
-    for name in abstraction.signals:
-        if not batch.headers[0].can_know(name):
-            scenario = batch.headers[0].scenario
-            of = f" of the scenario {scenario}" if scenario else ""
-            raise InvalidTrace(
-                f"the trace{of} does not provide {name}",
-                mend=suggest(name, batch.headers[0].provides),
-            )
+    header = batch.headers[0]
+    lacking = [name for name in abstraction.signals if not header.can_know(name)]
+    if lacking:
+        of = f" of the scenario {header.scenario}" if header.scenario else ""
+        raise InvalidTrace(
+            f"the trace{of} does not provide {', '.join(lacking)}",
+            mend="add these signals, or leave out the predicates that use them",
+        )
     times, starts = batch.times_s, batch.starts
     columns = {name: batch.signals[name] for name in abstraction.signals}
     if abstraction.past and len(starts) > 1:

@@ -64,7 +64,8 @@ class Webhook(Listener):
         parts = urlsplit(url)
         host = parts.hostname
         if parts.scheme not in ("http", "https") or not host:
-            raise InvalidInput(f"the webhook is not an HTTP or HTTPS URL: {url!r:.80}")
+            problem = f"the webhook is not an HTTP or HTTPS URL: {url!r:.80}"
+            raise InvalidInput(problem, mend="write it as in https://example.org/hook")
         try:
             port = parts.port
         except ValueError as error:

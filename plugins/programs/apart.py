@@ -249,7 +249,10 @@ def _cell(sources: tuple[tuple[str, str], ...]) -> Cell:
             place = f"line {getattr(error, 'lineno', 1)}"
             problem = f"not Python: {getattr(error, 'msg', error)}"
             raise InvalidInput(
-                problem, source=file, place=place, mend="correct this line"
+                problem,
+                source=file,
+                place=place,
+                mend="correct it, or give a Python file",
             ) from None
     cell = Cell(dict(sources))
     if not cell.functions:

@@ -73,7 +73,9 @@ def recorded_runs(folder: Path) -> list[Stored]:
     paths = [path for path in files_below(folder) if path.name.endswith(endings)]
     if not paths:
         raise InvalidInput(
-            "the folder contains no trace or run record", source=str(folder)
+            "the folder contains no trace or run record",
+            source=str(folder),
+            mend=f"record traces with `forewarn collect … --out {folder}`",
         )
     return stored_runs(paths)
 

@@ -23,8 +23,8 @@ from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidModel,
     Unreachable,
+    near_miss,
     said,
-    suggest,
 )
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
@@ -136,7 +136,8 @@ class Runner:
                     f"the world {source.name} does not provide {', '.join(lacking)}",
                     source=scenario.source,
                     place=place,
-                    mend=suggest(lacking[0], source.provides),
+                    mend=near_miss(lacking[0], source.provides)
+                    or "add these signals to the world, or change the predicates",
                 )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:

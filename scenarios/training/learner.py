@@ -115,13 +115,11 @@ class Learner:
         if self.scenario is not None:
             self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()
-        if (
-            wish.law
-            and (chosen := self.abstraction)
-            and (wish.period or chosen.period_s)
-        ):
-            with naming(wish.file or ""):
-                refuse_undecided(chosen, self.laws, wish.period)
+        own = self.scenario.source if self.scenario else wish.file
+        chosen, period_s = self.abstraction, wish.period
+        if own and chosen and (period_s or chosen.period_s):
+            with naming(own):
+                refuse_undecided(chosen, self.laws, period_s)
         self.training: Training = Training()
         self._found: Found | None = None
         if earlier is not None:
@@ -398,7 +396,10 @@ class Learner:
     def warnings(self) -> Iterator[str]:
         """Yields warnings about the training."""
         if names := self.training.repeated():
-            yield f"identical files were counted more than once: {', '.join(names)}"
+            yield (
+                f"identical files were counted more than once: {', '.join(names)} "
+                "(leave them out, because they make the confidence bounds too narrow)"
+            )
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
         if self._judged_by > 1:

@@ -263,6 +263,8 @@ def _abstraction_of(model: Model, source: str) -> Abstraction:
             "the model has no abstraction or no counts, so a run cannot be mapped "
             "to its states",
             source=source,
+            mend="learn a model with `forewarn learn`; an imported chain can only be "
+            "checked and exported",
         )
     return Abstraction.from_dict(dict(model.abstraction), source)
 

@@ -42,6 +42,9 @@ LAWS = (
     ("always traffic_light is not red", "write traffic_light != red"),
     ("always (speed > 3 -> eventually[0, 2 s] braking for 1 s)",
      "write historically[0, 1 s] a"),
+    ("always arg_path matches @a", "put text in double quotes"),
+    ('always traffic_light matches "*a"', "write .* for any text"),
+    ("always not traffic_light in [red green]", "names with spaces in double"),
     ("always previous(speed) > speed", "with once, historically and since"),
     ("always second(speed) > 3", "has abs, min, max"),
     ("always count[0, 2 s](braking) <= 50 %", "write 50: it is compared with a number"),
@@ -69,6 +72,64 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("law", "mend"), LAWS)
 def test_wrong_laws_are_mended(law: str, mend: str) -> None:
     assert mend in said(f"monitor drive.csv --law {shlex.quote(law)}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "mend"),
+    [
+        ("c.csv", "# mine\ntime_s,speed\n0,3\n", "", "the header (remove it)"),
+        ("u.csv", "time_s,speed\n0,4 km/h\n", "", "write only the number, or leave"),
+        ("m.csv", "time_s,v\n0,4\n", "--map speed=v", "column first: v=speed"),
+        ("ok.csv", "time_s,speed\n0,4\n", "--book lb.yaml", "(it has gentle)"),
+    ],
+)
+def test_wrong_tables_and_books_are_mended(
+    desk: Path, name: str, text: str, options: str, mend: str
+) -> None:
+    (desk / name).write_text(text)
+    (desk / "lb.yaml").write_text(
+        "format: forewarn.laws/1\nvocabulary: driving\nlaws:\n"
+        "  gentle: {title: a, article: b, formula: always braking}\n"
+    )
+    assert mend in said(f"monitor {name} --law no_collision {options}")
+
+
+GYM = "{name: gym, settings: {env: CartPole-v1, vocabulary: driving, signals: {speed: "
+GYM += "'observation[0]'}, stop: 1, shows: 'speed < 1', period_s: 0.1}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "mend"),
+    [
+        (
+            "period_s: 0.1}}",
+            "period_s: 0.1, slow: 15}}",
+            "expected a name or a function",
+        ),
+        (
+            "v1, vocabulary: driving",
+            "v1, vocabulary: v.yaml",
+            "begins with $here/ is relative",
+        ),
+        ("{name: log}", "{name: log, settings: {a: 1}}", "no key is allowed here"),
+        (
+            "{name: log}",
+            "{name: gym, settings: {policy: a.py}}",
+            "does not name a function",
+        ),
+        ("CartPole-v1", "'${here}/a.py:x'", "write $here/a.py:x"),
+    ],
+)
+def test_wrong_environments_are_mended(
+    desk: Path, before: str, after: str, mend: str
+) -> None:
+    pytest.importorskip("gymnasium")
+    text = FLEET[: FLEET.index("world:")] + f"world: {GYM}\n"
+    text += FLEET[FLEET.index("pilot:") :]
+    assert before in text
+    (desk / "g.yaml").write_text(text.replace(before, after))
+    told = said("collect g.yaml --episodes 1 --out r")
+    assert mend in told and "g.yaml" in told
 
 
 def test_mathematical_signs_are_understood() -> None:

@@ -45,6 +45,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "putt.yaml": RULES.replace("put,", "putt,"),
         "light.yaml": predicates("[traffic_light > 3]"),
         "angle.yaml": predicates("[angle > 3]"),
+        "unless.yaml": RULES.replace("when", "unless: {held: Watch}, when"),
         "b.yaml": predicates("[braking]"),
         "a.jsonl": lines(HEADER, frame(0), frame(1)),
         "calls.jsonl": '{"chat": []}\n',
@@ -69,6 +70,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
          "compare it, as in traffic_light == red"),
         ("learn a.jsonl --abstraction angle.yaml --out m.json",
          "the vocabulary driving has speed,"),
+        ("run tiny-road --unguarded --world carla",
+         "tiny-road.yaml: the scenario does not run in the world carla (choose"),
+        ("measure tiny-road --thresholds 0.3 0.5", "as in 0.3,0.5 or rain=0.2; write"),
+        ("rules lint unless.yaml",
+         "rules.0.unless: expected text or a list, found a mapping (write the text"),
+        ("run tiny-road --webhook example.org/h",
+         "write it as in https://example.org/hook"),
         ("run tiny-road --unguardd", "(did you mean --unguarded?)"),
         ("monitor a.csv b.csv --law 'always angle < 3'", "write forewarn monitor ["),
         ("run household:fork --unguarded", "such as fork-microwave-safe"),
@@ -108,7 +116,7 @@ def test_traces_of_another_vocabulary_are_named(desk: Path) -> None:
 
 def test_predicates_that_are_not_used_are_noted() -> None:
     told = said("rules lint r.yaml --predicates mine.yaml", 0)
-    assert "mine.yaml is not used, because no rule is for the domain driving" in told
+    assert "mine.yaml is not used, because no rule has the domain driving" in told
     assert "not used" not in said("rules lint d.yaml --predicates mine.yaml", 0)
 
 

@@ -306,6 +306,8 @@ def a_text(observation, info): return {"speed": "fast"}
          "speed is 'fast', not a number"),
         ("mine.py:P", "lacking.py:P",
          "No module named 'not_there' (install the package that contains it)"),
+        ("info.speed", "observation.speed",
+         "observation has no 'speed' (the array has 1 elements"),
         ("info.speed", '"observation[3]"',
          "observation has no 3 (the array has 1 elements, numbered from 0)"),
     ],

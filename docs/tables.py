@@ -24,7 +24,7 @@ from typing import TypedDict
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures"
-MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->\n\n).*?(\n<!-- end -->)", re.S)
+MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 class Results(TypedDict):
@@ -50,7 +50,11 @@ def results(name: str) -> Results:
 
 def rendered(page: str) -> str:
     """Returns the page with every marked table rendered from its results."""
-    return MARKED.sub(lambda m: m[1] + "".join(_lines(results(m[2]))) + m[3], page)
+
+    def filled(mark: re.Match[str]) -> str:
+        return f"{mark[1]}\n{''.join(_lines(results(mark[2])))}\n{mark[3]}"
+
+    return MARKED.sub(filled, page)
 
 
 def _lines(found: Results) -> Iterator[str]:

@@ -20,6 +20,14 @@ def test_a_page_shows_the_stored_results(page: Path) -> None:
     assert tables.rendered(text) == text, "run: python docs/tables.py"
 
 
+def test_an_empty_table_is_filled_without_changing_the_rest_of_the_page() -> None:
+    name, table = NAMES[0], "<!-- figures: {} -->\n{}\n<!-- end -->\n"
+    page = table.format(name, "") + "More.\n" + table.format(NAMES[1], "")
+    found = tables.rendered(page)
+    assert found.count("<!-- end -->") == 2 and "\n\n<!-- end -->\nMore.\n" in found
+    assert tables.rendered(found) == found
+
+
 def test_all_results_are_shown_once() -> None:
     shown = [
         found[2]

@@ -212,7 +212,7 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
             raise InvalidTrace(
                 "this is not a valid MCAP file",
                 source=str(path),
-                mend="a table of text must be named .csv",
+                mend="if it is a table in text form, rename it to end in .csv",
             )
         if path.suffix == ".parquet":
             yield from _table(path)

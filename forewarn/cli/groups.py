@@ -161,6 +161,7 @@ class Warned:
         shipped files.
         """
         from forewarn.monitors.chains.model import (
+            has_other_predicates,
             load_models,
             refuse_other,
         )
@@ -168,6 +169,11 @@ class Warned:
         from forewarn.monitors.risk.evidence import refuse_undecided_by
         from forewarn.scenarios.shipped import shipped_with
 
+        if self.policy is not None and "preset" in given_options():
+            raise click.UsageError(
+                "--preset chooses a shipped policy, so it cannot be combined with "
+                "--policy (leave out one of them)"
+            )
         files = shipped_with(scenario)
         model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
@@ -182,6 +188,13 @@ class Warned:
                 raise InvalidInput(
                     f"--preset {purpose} is tuned for the shipped model, not for yours",
                     mend="give your own policy with --policy",
+                )
+            name, current = scenario.name, scenario.abstraction
+            if any(has_other_predicates(each, name, current) for each in models):
+                note(
+                    f"{model}: the model was learned with predicates that differ from "
+                    f"the abstraction of {name}, and uses those predicates (to use the "
+                    "present abstraction, learn a new model with forewarn learn)."
                 )
             return model, policy, ""
         if files is None:
@@ -338,8 +351,8 @@ _TUNED = re.compile(
 
 
 def tell_gaps(policy: Policy, path: Path | None, scenario: Scenario) -> None:
-    """Prints the warnings of `gaps` to standard error, and one about a policy that was
-    tuned for another scenario.
+    """Prints warnings to standard error: those of `gaps`, and those about a policy that
+    was tuned for another scenario, or whose horizon is longer than a run.
     """
     with naming(path or "the policy"):
         for line in gaps(policy, [law.name for law in scenario.laws]):
@@ -349,6 +362,12 @@ def tell_gaps(policy: Policy, path: Path | None, scenario: Scenario) -> None:
         note(
             f"The policy was tuned for {tuned[1]}, so its guarantees do not apply to "
             f"{scenario.name}; tune one with forewarn tune {scenario.name}."
+        )
+    if policy.horizon_s > (most_s := scenario.end.max_time_s):
+        note(
+            f"The horizon of {policy.horizon_s:g} s is longer than a run of "
+            f"{scenario.name}, which ends after {most_s:g} s (give --horizon or "
+            "horizon_s in seconds)."
         )
 
 

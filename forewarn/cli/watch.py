@@ -273,6 +273,8 @@ def monitor(
         _note_momentary(found)
         judged += [_judged(each, trace, recorded, period, every) for each in found]
         laws += found
+    times_s = [frame.time_s for frame in recorded.frames]
+    _note_long(period, trace.name, times_s[-1] - times_s[0])
     results = [
         _payload(each, every) | {"instances": _instances(law, each, recorded)}
         for law, each in zip(laws, judged, strict=True)
@@ -305,7 +307,8 @@ def _many(
         )
     left_out([source])
     runs = stored_runs(files_in(source))
-    used = load_vocabulary(vocabulary) if vocabulary else runs[0].kept(()).vocabulary
+    used = load_vocabulary(vocabulary) if vocabulary else None
+    used = used or runs[0].kept((), period_s=period_s).vocabulary
     laws: list[Law] = []
     for name in wanted:
         with naming("--law"):
@@ -313,7 +316,9 @@ def _many(
         laws += [replace(found[0], name=name)] if len(found) == 1 else found
     _note_momentary(laws)
     told = judged(runs, laws, period_s, on, out, progress)
-    header = runs[0].kept(()).header
+    first = runs[0].kept((), used, period_s)
+    header = first.header
+    _note_long(period_s, runs[0].name, float(first.times_s[-1] - first.times_s[0]))
     for law, each in zip(laws, told, strict=True):
         lacking = [name for name in law.signals if not header.can_know(name)]
         if lacking and each[key_of("not applicable")]:
@@ -331,6 +336,15 @@ def _many(
         table(head, rows),
         found=any(rate["violated"] for rate in told),
     )
+
+
+def _note_long(period_s: float | None, name: str, lasts_s: float) -> None:
+    """Notes a sampling period that is longer than a run."""
+    if period_s is not None and 0 < lasts_s < period_s:
+        note(
+            f"--period: a step of {period_s:g} s is longer than {name}, which lasts "
+            f"{lasts_s:g} s (give --period in seconds)"
+        )
 
 
 def _judged(

@@ -217,6 +217,20 @@ def trained_on(model: Model) -> frozenset[str]:
     return frozenset(entry["scenario"] for entry in entries if entry.get("scenario"))
 
 
+def has_other_predicates(model: Model, scenario: str, current: Abstraction) -> bool:
+    """Whether the predicates of a scenario were changed after the model was learned on
+    its runs.
+
+    Predicates that `learn` searched for differ on purpose and do not count.
+    """
+    searched = "abstraction" in model.training
+    if searched or not model.abstraction or scenario not in trained_on(model):
+        return False
+    content = dict(model.abstraction)
+    known = Abstraction.from_dict(content, "the model", current.vocabulary)
+    return known.fingerprint() != current.fingerprint()
+
+
 def _differences(
     model: Model,
     scenario: str | None,

@@ -100,7 +100,7 @@ def _judge_share(share: _Share) -> list[list[Row]]:
     signals = dict.fromkeys(name for law in laws for name in law.signals)
     return [
         [_judged(run, kept, law, share.period_s) for law in laws]
-        for batch in batches(share.runs, signals, laws[0].vocabulary)
+        for batch in batches(share.runs, signals, laws[0].vocabulary, share.period_s)
         for run, kept in zip(batch.runs, batch.apart(), strict=True)
     ]
 

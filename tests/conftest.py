@@ -24,11 +24,12 @@ ROOT = Path(__file__).parents[1]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # No test depends on the speed of the machine.
-unhurried = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", unhurried, max_examples=40, derandomize=True, print_blob=True
 )
-settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)
-settings.register_profile("dev", unhurried)
+# Each run tries other cases, so fewer of them are enough.
+settings.register_profile("dev", unhurried, max_examples=20)
 # A shell's background processes and their children ignore Ctrl-C by default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

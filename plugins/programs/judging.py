@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, suggest
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
+from forewarn.monitors.programs.asking import activities
 from forewarn.monitors.programs.columns import columns_of, logged
 from forewarn.monitors.programs.columns_found import UnreadLog
 from forewarn.monitors.programs.file import (
@@ -206,6 +207,11 @@ class ProgramJudge:
         self.rules = {text: text for text in self._program.reasons}
         self.rules[file.name] = file.name
         self._holds = Holds(self._program.predicates)
+        # Load now what would exceed the time limit of the first review.
+        activities()
+        if "needed" in self._program.reads:
+            with suppress(UnreadLog, MissingDependency):
+                columns_of(["SELECT 1"], self._program.tables, complete=False)
 
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._file.model_dump(), HANDED: self._handed}

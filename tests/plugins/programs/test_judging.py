@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from shutil import copytree
+from subprocess import PIPE, run
 from typing import Any
 
 import pytest
@@ -308,3 +310,24 @@ def test_an_access_program_judges_what_an_action_reads(
     )
     said = judge.judge(Frame(0.0, 0, {}), Action("run", arguments))
     assert (said is None) == passes
+
+
+@pytest.mark.parametrize("program", [STOVE, "x = needed\n"])
+def test_the_first_review_loads_nothing(program: str) -> None:
+    """A review that first loaded a library would exceed its time limit."""
+    asked = (
+        "import sys\n"
+        "from forewarn.abstractions.frame import Frame\n"
+        "from forewarn.monitors.guarding.decision import Action\n"
+        "from tests.plugins.programs.test_judging import ProgramJudge, _file\n"
+        "judge = ProgramJudge(_file(sys.argv[1]), {'user': {'role': 'child'}})\n"
+        "before, read = set(sys.modules), []\n"
+        "sys.addaudithook(lambda e, a: read.append(a[0]) if e == 'open' else None)\n"
+        "sql = {'object': 'Stove', 'query': 'SELECT a FROM b'}\n"
+        "judge.judge(Frame(1.0, 1, {}), Action('turn_on', sql))\n"
+        "print(sorted(set(sys.modules) - before), read)\n"
+    )
+    told = run(
+        [sys.executable, "-c", asked, program], stdout=PIPE, text=True, check=True
+    )
+    assert told.stdout == "[] []\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -165,6 +165,7 @@ class Scenario:
             self.references,
             repr(self.goal),
             vocabulary and vocabulary.name,
+            *_code_in([self.world.settings, self.pilot.settings]),
         ]
         return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
 
@@ -478,3 +479,16 @@ def _of_task(content: Any, entry: Mapping[str, Any]) -> Any:
     if isinstance(content, str) and content.startswith("$"):
         return entry.get(content[1:], content)
     return content
+
+
+def _code_in(settings: Any) -> Iterator[str]:
+    """Yields the digest of each Python file named in settings, as in `file.py:name`."""
+    if isinstance(settings, Mapping):
+        settings = list(settings.values())
+    if isinstance(settings, list):
+        for each in settings:
+            yield from _code_in(each)
+    elif isinstance(settings, str):
+        path = Path(settings.rpartition(":")[0])
+        if path.suffix == ".py" and path.is_file():
+            yield hashlib.sha256(path.read_bytes()).hexdigest()

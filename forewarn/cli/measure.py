@@ -41,6 +41,7 @@ from forewarn.cli.printing import (
 
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
+    from forewarn.monitors.guarding.policy import Policy
     from forewarn.scenarios.measuring.measure import Measurement, Wish
     from forewarn.scenarios.running.pools import (
         Pool,
@@ -193,6 +194,7 @@ def measure(
         raise click.UsageError(
             "--if-acted repeats runs in the world, so --runs cannot be combined with it"
         )
+    _keep_other_policy(compared.if_acted, policy)
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()
@@ -273,6 +275,17 @@ def _training(
             source=error.source,
             mend="give the training traces with --training",
         ) from error
+
+
+def _keep_other_policy(path: Path | None, policy: Policy) -> None:
+    """Raises an error if --if-acted would replace a different policy."""
+    from forewarn.monitors.guarding.policy import load_policy
+
+    if path and path.exists() and load_policy(path).digest != policy.digest:
+        raise click.UsageError(
+            f"--if-acted would replace {path}, which is a different policy: measure "
+            f"with --policy {path}, or give the name of a new file"
+        )
 
 
 def _on_file(

@@ -174,6 +174,10 @@ def _lines(
         f"{share:.1%} of the model's total; new states: "
         f"{model.chain.n - before.chain.n}"
     )
+    yield (
+        "The guarantees of existing policies do not hold for the new risks; tune the "
+        "policies again (`forewarn tune`)."
+    )
     if found.censored:
         runs = sum(each.traces for each in found.added)
         yield f"Of these {runs} runs, interventions stopped {_stops(found.censored)}."

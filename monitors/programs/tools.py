@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -182,6 +183,29 @@ def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
                 source=source,
                 mend=near_miss(unread[0], lacking) or f"it reads {', '.join(keys)}",
             )
+        _warn_of_misspelt(nodes, name, given, source)
+
+
+def _warn_of_misspelt(
+    nodes: Sequence[ast.AST], name: str, given: Mapping[str, Any], source: str
+) -> None:
+    """Logs the values of a fact that are almost those that the program tests."""
+    for key, value in given.items():
+        read = f"{name}[{key!r}]"
+        tested = [
+            each.value
+            for node in nodes
+            if isinstance(node, ast.Call | ast.Compare)
+            and any(ast.unparse(part) == read for part in ast.iter_child_nodes(node))
+            for each in ast.walk(node)
+            if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        ]
+        known = isinstance(value, str) and value.casefold() in map(str.casefold, tested)
+        if not known and (mend := near_miss(str(value), tested)):
+            logging.getLogger(__name__).warning(
+                "%s: the program does not mention %s's %s %r (%s)",
+                source, name, key, value, mend,
+            )  # fmt: skip
 
 
 def _named(program: str) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
+from forewarn.cli import main
 from forewarn.monitors.evaluation.branched import (
     EDGES,
     Band,
@@ -148,3 +150,13 @@ def test_runs_on_file_cannot_be_branched(tmp_path: Path) -> None:
             "measure", "tiny-road", "--model", learned.model("tiny-road"), "--runs",
             tmp_path, "--if-acted", tmp_path / "policy.yaml",
         )  # fmt: skip
+
+
+def test_bands_do_not_replace_a_different_policy(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.policy.yaml"
+    write_policy(mine, Policy(rules={"*": (Step("alert", 0.123),)}))
+    options = ["--model", str(learned.model("tiny-road")), "--episodes", "5"]
+    asked = ["measure", "tiny-road", *options, "--if-acted", str(mine)]
+    told = CliRunner().invoke(main, asked)
+    assert told.exit_code == 2 and f"--policy {mine}" in told.output.replace("\n", " ")
+    assert load_policy(mine).rules["*"][0].threshold == 0.123

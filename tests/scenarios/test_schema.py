@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.scenarios.draws import Draw, draw_all, filled
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import (
+    NamedPlugin,
     load_scenario,
     parse_scenario,
     shipped_scenarios,
@@ -223,3 +225,15 @@ def test_names_are_filled_in_wherever_they_stand() -> None:
         "b": [{"c": None}, "plain"],
         "d": 1,
     }
+
+
+def test_a_change_of_the_users_own_code_changes_the_digest(tmp_path: Path) -> None:
+    code, path = tmp_path / "mine.py", tmp_path / "mine.yaml"
+    code.write_text("GAIN = 1\n")
+    path.write_text(ROAD)
+    plain = load_scenario(str(path))
+    settings = {"signals": {"speed": f"{code}:speed"}}
+    mine = replace(plain, world=NamedPlugin(name="tiny", settings=settings))
+    before = mine.unguarded_digest
+    code.write_text("GAIN = 2\n")
+    assert replace(plain, world=mine.world).unguarded_digest != before

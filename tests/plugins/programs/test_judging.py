@@ -331,3 +331,14 @@ def test_the_first_review_loads_nothing(program: str) -> None:
         [sys.executable, "-c", asked, program], stdout=PIPE, text=True, check=True
     )
     assert told.stdout == "[] []\n"
+
+
+def test_a_misspelt_value_of_a_fact_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_program(tmp_path / "p.yaml", _file(STOVE))
+    for role in ("chlid", "Child", "guest"):
+        facts = {"user": {"role": role}}
+        read_judge(tmp_path / "p.yaml", facts=facts, enforced=False)
+    (told,) = caplog.messages
+    assert "does not mention user's role 'chlid' (did you mean child?)" in told

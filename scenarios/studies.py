@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -494,7 +495,11 @@ def risks(
             policy's.
         laws: Laws to watch, by name or formula; by default, the model's.
     """
-    read = trace if isinstance(trace, Trace) else next(read_traces(trace))
+    traces = iter((trace,)) if isinstance(trace, Trace) else read_traces(trace)
+    read = next(traces)
+    if next(traces, None) is not None:
+        text = f"{trace} has several traces, so these are the risks of the first"
+        warnings.warn(f"{text} (give the file of one trace)", stacklevel=4)
     chosen = Policy() if policy is None else _policy(policy)
     if horizon_s is not None and horizon_s != chosen.horizon_s:
         chosen = replace(chosen, horizon_s=horizon_s, calibration={}, promises={})

@@ -92,7 +92,7 @@ def collect(
 ) -> None:
     """Run SCENARIO without a guard and record each run as a trace.
 
-    Only rules that SCENARIO itself contains are enforced.
+    If SCENARIO contains rules, they are enforced.
 
     SCENARIO is a name that `forewarn scenarios` lists, or a file. After an
     interruption, run the same command again to continue.

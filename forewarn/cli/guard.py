@@ -225,12 +225,12 @@ def guard_tools(
 ) -> None:
     """Guard the tools of the MCP server COMMAND.
 
-    Starts the server, and acts as a proxy for it on standard input and output. Use this
-    command in place of COMMAND in the agent's configuration. Laws are evaluated on the
-    sequence of all calls. A law can use tool (the name of the tool), failed (whether
-    the call failed) and arg_NAME (an argument). A call that would violate a law is
-    withheld, and the response tells the agent why. Rules and guard programs are also
-    applied to each call. No person can be asked, so `ask` becomes `stop`.
+    The guard starts the server and acts as a proxy on standard input and output. Use
+    this command in place of COMMAND in the agent's configuration. Laws are evaluated on
+    the sequence of all calls. A law can use tool (the name of the tool), failed
+    (whether the call failed) and arg_NAME (an argument). A call that would violate a
+    law is withheld, and the response tells the agent why. Rules and guard programs are
+    also applied to each call. No person can be asked, so `ask` becomes `stop`.
 
     \b
     Example:
@@ -296,8 +296,8 @@ def write_tools(
 ) -> None:
     """Write the tools of the MCP server COMMAND to a file.
 
-    Starts the server to ask for its tools. `forewarn guard-program compile --tools`
-    reads the file.
+    The command starts the server to ask for its tools. `forewarn guard-program compile
+    --tools` reads the file.
 
     \b
     Example:

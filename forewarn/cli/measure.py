@@ -54,8 +54,8 @@ class Judged:
 
     Args:
         episodes: Number of runs, with consecutive seeds.
-        seed: Seed of the first run. Default: seeds that were not used to learn the
-            model; for logs, all recordings that were not used.
+        seed: Seed of the first run. Runs that were used to learn the model are
+            rejected. For logs, the default is all other recordings.
         runs: Evaluate on the traces and run records in this folder instead of new runs.
         allow_training_seeds: Also accept runs that were used to learn the model. The
             results are then too optimistic.
@@ -92,8 +92,8 @@ class Compared:
         paper_table: Also print the table of the ProbGuard paper, and the figures that
             it omits.
         csv: Write all rows of the tables to this CSV file.
-        out: Keep the runs in this folder, so that the command can resume or be
-            repeated.
+        out: Keep the runs in this folder, so that the command does not repeat them
+            when it is started again.
     """
 
     thresholds: Annotated[tuple[float, ...], Numbers(1), "RISK,RISK,…"] = ()

@@ -45,8 +45,8 @@ def merge_tallies(
     """Add TALLIES (files, or folders that contain only tallies) to a model.
 
     A guard writes a tally if it is given --tally. The order of tallies does not matter,
-    and a tally that was added before is not added again. A tally with a different
-    abstraction, period or laws is an error. A tally is left out if its transitions
+    and a tally that was added before is not added again. A tally for a different
+    abstraction, period or law is rejected. A tally is left out if its transitions
     differ significantly from the others. It is also left out if its guard stopped runs
     for a law of this model and let no such run continue (--let-pass of `forewarn run`),
     because the counts then depend on the thresholds of that guard. The exit status is 1

@@ -211,7 +211,7 @@ def evolve(
     known: Known,
     seed: Seed = 0,
 ) -> None:
-    """Fit rules to labelled traces, without overfitting.
+    """Fit rules to labelled traces, with safeguards against overfitting.
 
     Rules are added, and narrowed by conditions and exceptions, as long as F1 on the
     labelled traces improves. The minimum gain of an edit is chosen by cross-validation

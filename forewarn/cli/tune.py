@@ -95,8 +95,8 @@ class Acting:
         at_most: With --preset slow or stop: certify on held-out runs that at most this
             fraction of guarded runs breaks a law, and that --max-slowed is not
             exceeded.
-        held_out: With --at-most: number of held-out runs (default: enough for a
-            certificate with two violating runs).
+        held_out: With --at-most: number of held-out runs (default: enough to certify
+            the policy even if two of them break a law).
     """
 
     cost: Share = 0.05
@@ -119,8 +119,8 @@ class Wished:
             calibration runs.
         runs: Folder of traces of held-out runs, to use instead of new runs.
         episodes: Number of new runs, with consecutive seeds.
-        seed: Seed of the first run. Default: seeds that were not used to learn the
-            model; for logs, all recordings that were not used.
+        seed: Seed of the first run. Runs that were used to learn the model are
+            rejected. For logs, the default is all other recordings.
         false_alarm_rate: Maximum false-alarm rate for each law.
         horizons: Prediction horizons to try, in seconds.
         policy: Policy that provides all other settings.
@@ -157,9 +157,9 @@ def tune(
     runs is used to calibrate the risks and to choose the horizon. All runs are used to
     set the thresholds and to compute the guarantee: with --confidence, at most
     --false-alarm-rate of future clean runs have an alarm, even if the chain is wrong.
-    An upper bound on the rate of missed violations is also printed. Each additional
-    horizon to choose from costs some confidence; a single one, --horizons S, gives the
-    lowest thresholds.
+    An upper bound on the rate of missed violations is also printed. Every further
+    horizon may raise the thresholds, so a single one (--horizons S) gives the lowest
+    thresholds.
 
     If no threshold achieves the guarantee for a law, the law gets no threshold, the
     output says why and how many runs would suffice, and the exit status is 1. If no law
@@ -169,7 +169,7 @@ def tune(
     (or slow) first chooses the horizon and calibrates the risks. Then runs of the first
     half are repeated with the guard intervening, at each threshold (including those for
     alerts) and with each time in --release-after. If the guard intervenes for several
-    laws, each law's threshold is then tried alone. More runs are added until
+    laws, the threshold of each law is then varied separately. More runs are added until
     --violations of them break a law. The command chooses the policy that prevents the
     most violations, given --cost, and that respects --max-slowed. With --at-most, the
     chosen policy is then certified on held-out runs. If the certification fails, the

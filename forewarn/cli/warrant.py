@@ -153,7 +153,7 @@ def warrant_renew(
       forewarn warrant renew guard traces more-traces
 
     Args:
-        facts: CSV file with facts about each run, as for `forewarn warrant`.
+        facts: CSV file with data about each run, as for `forewarn warrant`.
         period: Seconds between two rows of a CSV file without a time_s column.
     """
     from forewarn.monitors.chains.model import load_models

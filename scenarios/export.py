@@ -21,7 +21,7 @@ from forewarn.abstractions.files import atomic_bytes, atomic_text
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.plugins.contracts import HIT, Shape, Thing
-from forewarn.scenarios.report.page import asset
+from forewarn.scenarios.report.drawing import asset
 from forewarn.scenarios.report.runs import RecordedRun, vocabulary_of
 
 WORLD = "world"

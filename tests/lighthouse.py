@@ -16,7 +16,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from forewarn.scenarios.report import write_report
+from forewarn.scenarios.report.page import write_report
 from tests.browser import CHROMIUM
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn

@@ -75,7 +75,7 @@ def demo(
         jobs: Number of processes (default: the number of cores, at most 4).
     """
     from forewarn.scenarios.demo import tour
-    from forewarn.scenarios.report import write_report
+    from forewarn.scenarios.report.page import write_report
     from forewarn.scenarios.running.campaign import pool
 
     missing = [] if find_spec("libsumo") else [_SUMO]

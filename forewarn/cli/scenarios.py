@@ -174,7 +174,7 @@ def report(
             to RUN, with the name of RUN).
         title: Title of the report.
     """
-    from forewarn.scenarios.report import write_report
+    from forewarn.scenarios.report.page import write_report
 
     out = out or _beside(sources[0])
     found = write_report(sources, out, title)

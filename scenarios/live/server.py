@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from forewarn.scenarios.report.page import asset, document, fragment
+from forewarn.scenarios.report.drawing import asset, document, fragment
 
 _SHARED = ("ground.js", "bodies.js", "picture.js", "curves.js")
 

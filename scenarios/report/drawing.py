@@ -1,11 +1,15 @@
-"""Builds HTML and SVG with all text escaped, and draws the charts of a report."""
+"""Builds pages of HTML and SVG with escaped text, and draws the charts of a report."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 from forewarn.abstractions.errors import clean
@@ -66,6 +70,62 @@ TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKS = ("circle", "square", "diamond", "triangle", "cross")
 """The shapes of the points of a curve; hollow for the first five curves, then filled.
 """
+
+
+def document(
+    title: str,
+    body: Markup,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    more: str = "",
+) -> tuple[str, str]:
+    """Builds a complete page; returns it with its content security policy.
+
+    Args:
+        title: The title in the browser's tab.
+        body: The content of the page.
+        styles: The contents of the style sheets.
+        scripts: The contents of the scripts; no other script may run.
+        more: Further directives of the policy, such as permission to connect to the
+            page's own server.
+    """
+    style, script = "\n".join(styles), "\n".join(scripts)
+    runs = _digest(script) if scripts else "'none'"
+    policy = (
+        f"default-src 'none'; script-src {runs}; style-src {_digest(style)};"
+        f" img-src data:; base-uri 'none'; form-action 'none'{more}"
+    )
+    head = joined(
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", f"{title} – Forewarn"),
+        tag("link", rel="icon", href="data:,"),
+        tag("style", Markup(style)),
+    )
+    page = tag(
+        "html",
+        tag("head", head),
+        tag("body", body, tag("script", Markup(script)) if scripts else None),
+        lang="en",
+    )
+    return f"<!doctype html>\n{page}\n", policy
+
+
+def asset(name: str, package: str = __package__) -> str:
+    """Reads one of the scripts or style sheets that a package ships."""
+    return (files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+def fragment(name: str, package: str = __package__) -> Markup:
+    """Reads a part of a page that a package ships, without its indentation."""
+    return Markup(re.sub(r"\n\s*", "", asset(name, package)))
+
+
+def _digest(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
 
 
 @dataclass(frozen=True, slots=True)

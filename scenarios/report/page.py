@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -15,7 +11,14 @@ from typing import Any
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text
-from forewarn.scenarios.report.drawing import Markup, joined, tag
+from forewarn.scenarios.report.drawing import (
+    Markup,
+    asset,
+    document,
+    fragment,
+    joined,
+    tag,
+)
 from forewarn.scenarios.report.film import LONGEST, film
 from forewarn.scenarios.report.runs import LawStory, RecordedRun
 from forewarn.scenarios.report.sentences import bounds, compared, verdict
@@ -358,65 +361,6 @@ def _measurement(facts: Any) -> Markup:
             f"not a measurement: {error!r:.80}",
             mend="make one with `forewarn measure --json` or `--out`",
         ) from error
-
-
-# -- the document ---------------------------------------------------------------------
-
-
-def document(
-    title: str,
-    body: Markup,
-    *,
-    styles: Sequence[str],
-    scripts: Sequence[str],
-    more: str = "",
-) -> tuple[str, str]:
-    """Builds a complete page; returns it with its content security policy.
-
-    Args:
-        title: The title in the browser's tab.
-        body: The content of the page.
-        styles: The contents of the style sheets.
-        scripts: The contents of the scripts; no other script may run.
-        more: Further directives of the policy, such as permission to connect to the
-            page's own server.
-    """
-    style, script = "\n".join(styles), "\n".join(scripts)
-    runs = _digest(script) if scripts else "'none'"
-    policy = (
-        f"default-src 'none'; script-src {runs}; style-src {_digest(style)};"
-        f" img-src data:; base-uri 'none'; form-action 'none'{more}"
-    )
-    head = joined(
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", f"{title} – Forewarn"),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(style)),
-    )
-    page = tag(
-        "html",
-        tag("head", head),
-        tag("body", body, tag("script", Markup(script)) if scripts else None),
-        lang="en",
-    )
-    return f"<!doctype html>\n{page}\n", policy
-
-
-def asset(name: str, package: str = __package__) -> str:
-    """Reads one of the scripts or style sheets that a package ships."""
-    return (files(package) / "assets" / name).read_text(encoding="utf-8")
-
-
-def fragment(name: str, package: str = __package__) -> Markup:
-    """Reads a part of a page that a package ships, without its indentation."""
-    return Markup(re.sub(r"\n\s*", "", asset(name, package)))
-
-
-def _digest(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
 
 
 def _data(held: Mapping[str, Any]) -> str:

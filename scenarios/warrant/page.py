@@ -13,8 +13,7 @@ from forewarn.monitors.guarding.certificate import (
     Wrong,
     counted,
 )
-from forewarn.scenarios.report.drawing import Markup, joined, tag
-from forewarn.scenarios.report.page import asset, document
+from forewarn.scenarios.report.drawing import Markup, asset, document, joined, tag
 from forewarn.scenarios.report.tables import table
 
 SHOWN_DIGITS = 12

@@ -11,7 +11,7 @@ import pytest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Shape, Source, Thing
-from forewarn.scenarios.report import write_report
+from forewarn.scenarios.report.page import write_report
 from forewarn.scenarios.running.scenery import SceneLog, scene_file
 from tests import film
 from tests.accessible import complaints

@@ -14,9 +14,9 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
-from forewarn.scenarios.report import write_report
 from forewarn.scenarios.report.drawing import trade_off
 from forewarn.scenarios.report.film import film, first_alarm
+from forewarn.scenarios.report.page import write_report
 from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.sentences import WIDE, bounds, moment_of
 from forewarn.scenarios.report.sources import Pair, read_sources

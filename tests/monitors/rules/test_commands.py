@@ -172,7 +172,7 @@ def test_a_rule_about_commands_needs_a_tool_that_is_given_one() -> None:
     judge = RuleJudge(rules_of(RULES, "r"))
     with AgentGuard.by_laws([], judges=[judge]) as guard:
         guard.check_tools({"run": ["command"], "say": ["text"]})
-        with pytest.raises(InvalidInput, match="no-remote-code is for programs"):
+        with pytest.raises(InvalidInput, match="no-remote-code checks shell"):
             guard.check_tools({"say": ["text"]})
 
 
@@ -186,7 +186,7 @@ def test_a_rule_about_commands_needs_a_world_that_takes_them(
     laws = Guarding([model_of_laws(laws_of([UNNAMED]))], judges=lambda: [judge])
     actions = Actions(ActionSpec("run", dict.fromkeys(arguments, word())))
     source = Source("a desk")
-    rejected = pytest.raises(InvalidInput, match="no-remote-code is for programs")
+    rejected = pytest.raises(InvalidInput, match="no-remote-code checks shell")
     with nullcontext() if fits else rejected:
         laws.open(source, actions=actions)
 

@@ -93,7 +93,7 @@ def test_error_is_reported_with_its_line(tmp_path: Path, tra: str, said: str) ->
             None,
             "m.lab: line 2: unknown state 9: there are 3 states",
         ),
-        ('0="init"\n0: 0\n1: 0\n', None, "m.tra: 2 initial states"),
+        ('0="init"\n0: 0\n1: 0\n', None, "m.tra: the chain has 2 initial states"),
         ("#DECLARATION\ninit\n", None, "the declaration has no #END"),
         (None, "s\n0:(0)\n", "m.sta: line 1: expected (variable,…)"),
         (None, "(s)\n0:(0)\n", "m.sta: end: state 1 of 3 is missing"),

@@ -150,7 +150,6 @@ def measure(
     from forewarn.scenarios.report.sources import MEASUREMENT
     from forewarn.scenarios.running.campaign import recordings
     from forewarn.scenarios.schema import is_family
-    from forewarn.scenarios.training.certifying import said_of
 
     if is_family(scenario):
         _measure_family(scenario, judged, working)
@@ -215,7 +214,9 @@ def measure(
         write_csv(compared.csv, found)
     if out is not None:
         write_json(out / MEASUREMENT, found.as_dict())
-    told = [*filter(None, (said, said_of(policy, wanted, model) if acts else ""))]
+    told = [said] if said else []
+    if found.guarantee is not None:
+        told.append(found.guarantee.sentence())
     payload = {**found.as_dict(), "model": str(model)}
     say(payload, [*told, *lines(found, out)])
 

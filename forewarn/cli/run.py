@@ -196,17 +196,14 @@ def run(
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
     from forewarn.scenarios.measuring.measure import drift_of
-    from forewarn.scenarios.measuring.pairs import outcomes
+    from forewarn.scenarios.measuring.pairs import outcomes, standing
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
     from forewarn.scenarios.running.plan import plan
     from forewarn.scenarios.running.sampling import refuse_total_failure
-    from forewarn.scenarios.training.certifying import said_of
 
     wanted = driven.scenario(scenario)
     model, policy, said = guided.guard(wanted, judging, kept.out)
-    if model is not None and policy is not None:
-        said = " ".join(filter(None, (said, said_of(policy, wanted, model))))
     listeners = telling.listeners()
     if guided.let_pass and policy is not None:
         campaign.refuse_severe(wanted.laws, policy)
@@ -238,7 +235,8 @@ def run(
         stopped = [each for each in seeds if each not in passed]
         keep += tallied
         todo = campaign.jobs(planned.watching(), wanted, passed, kept.out, keep)
-        todo += campaign.jobs(planned, wanted, stopped, kept.out, keep)
+        acting = campaign.jobs(planned, wanted, stopped, kept.out, keep)
+        todo += acting
         running = campaign.campaign(todo, working.pool(), kept.rerun)
         for episode in counted(running, "episodes", episodes):
             found.append(episode)
@@ -250,6 +248,13 @@ def run(
     if guided.tally is not None:
         _write_tally(guided.tally, found, kept.rerun)
     drift = None if policy is None else drift_of(policy, found)
+    guarantee = None
+    if model is not None and policy is not None and policy.kept and acting:
+        # The runs of earlier commands in the same folder count too.
+        guarded = campaign.finished(acting[0])
+        guarantee = standing(policy, wanted, model, guarded, (), bool(judges))
+    if guarantee is not None:
+        said = " ".join(filter(None, (said, guarantee.sentence())))
     names = [law.name for law in wanted.laws]
     payload = {
         "scenario": wanted.name,
@@ -263,6 +268,7 @@ def run(
         "policy": None if policy is None else policy.as_dict(),
         "without_rule": [] if policy is None else list(policy.without_rule(names)),
         "drift": None if drift is None else drift.as_dict(),
+        "guarantee": None if guarantee is None else guarantee.as_dict(),
     }
     warrant = None if model is None else Warrant.beside(model)
     revoked = ""

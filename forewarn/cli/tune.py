@@ -16,6 +16,7 @@ from forewarn.cli.command import (
     Chance,
     Count,
     File,
+    Folder,
     FolderPlace,
     Formerly,
     LawNames,
@@ -97,6 +98,9 @@ class Acting:
             exceeded.
         held_out: With --at-most: number of held-out runs (default: enough to certify
             the policy even if two of them break a law).
+        warrant: With --at-most: also write the guard with a certificate to this folder.
+            Each run with this guard then tests the guarantee, and enough evidence
+            against it revokes the certificate permanently.
     """
 
     cost: Share = 0.05
@@ -106,6 +110,7 @@ class Acting:
     release_after: Annotated[Seconds, Formerly("--holds")] = (0.5, 3, 10)
     at_most: Chance | None = None
     held_out: Many | None = None
+    warrant: Folder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +277,9 @@ def _check(scenario: str | None, wished: Wished) -> None:
     for option in sorted(given.keys() & names):
         what = "alert" if acts else "slow or stop"
         raise click.UsageError(f"{given[option]} requires --preset {what}")
-    if "held_out" in given and "at_most" not in given:
-        raise click.UsageError(f"{given['held_out']} requires --at-most")
+    for name in ("held_out", "warrant"):
+        if name in given and "at_most" not in given:
+            raise click.UsageError(f"{given[name]} requires --at-most")
     if acts and scenario is None:
         raise click.UsageError(f"--preset {wished.preset} requires SCENARIO")
     if scenario is None and wished.runs is None:
@@ -292,8 +298,11 @@ def _act(
     from forewarn.monitors.guarding.policy import write_policy
     from forewarn.scenarios.training.acting import Trial
     from forewarn.scenarios.training.certifying import certify
+    from forewarn.scenarios.warrant.folder import refuse_other, write_acting
 
     wished, stepping, confidence = settings
+    if stepping.warrant is not None:
+        refuse_other(stepping.warrant)
     trial = Trial(scenario, wished.model, stepping.cost, on, folder, counted)
     beyond = max(map(max, found.seeds)) + 1
     trial.begin(found.seeds[0][: stepping.acting], beyond, stepping.violations)
@@ -311,6 +320,9 @@ def _act(
         policy = replace(policy, kept=kept if kept.certified else None)
         told += _kept_lines(kept)
     write_policy(wished.out, policy)
+    if stepping.warrant is not None and policy.kept is not None:
+        write_acting(stepping.warrant, wished.model, policy)
+        told.append(f"{stepping.warrant}: the guard, with its certificate")
     payload = {
         "scenario": scenario.name,
         "policy": str(wished.out),

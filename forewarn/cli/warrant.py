@@ -171,6 +171,13 @@ def warrant_renew(
             source=str(guard),
             mend="create the guard again from all logs with `forewarn warrant`",
         )
+    if certificate.kept is not None:
+        raise InvalidInput(
+            "the certificate cannot be renewed from logs, because it is about runs in "
+            "which the guard intervenes",
+            source=str(guard),
+            mend="certify the guard again with `forewarn tune --at-most`",
+        )
     known = facts_about(logs, facts)
     _, stored = _stored(logs, None, working)
     group = certificate.group or None

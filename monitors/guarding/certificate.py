@@ -18,6 +18,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes, read_json, write_json
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.evaluation.certified import Guarantee, Rate
+from forewarn.monitors.evaluation.guarantee import Guarantee as Kept
 from forewarn.monitors.guarding.policy import Policy
 
 MODEL, POLICY, CERTIFICATE = "model.json", "policy.yaml", "certificate.json"
@@ -78,6 +79,7 @@ class Certificate(Strict):
             without a risk.
         over: The content of the runs: frames of signals, or tool calls.
         runs: Digests of the runs, by use.
+        kept: The guarantee about runs in which the guard intervenes, if any.
     """
 
     format: Literal["forewarn.warrant/1"]
@@ -94,22 +96,34 @@ class Certificate(Strict):
     runs: dict[str, dict[str, str]]
     guard: dict[str, str]
     shadow: list[Wrong]
+    kept: Kept | None = None
 
     @property
     def digest(self) -> str:
         """A digest of the certificate's content."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        content = self.model_dump_json(exclude=self._absent)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def _absent(self) -> set[str]:
+        # Certificates of earlier versions do not have this field.
+        return set() if self.kept else {"kept"}
 
     def write(self, folder: Path) -> None:
         """Writes the certificate into the folder of its guard."""
-        write_json(folder / CERTIFICATE, self.model_dump(mode="json"))
+        content = self.model_dump(mode="json", exclude=self._absent)
+        write_json(folder / CERTIFICATE, content)
 
     def differ(self) -> list[OverGroups]:
         """Returns the rates that differ between groups by more than chance."""
         return [each for each in self.over_groups if each.alike < DIFFERENT]
 
     def covers(self, policy: Policy) -> bool:
-        """Whether a policy raises alarms exactly when the certified policy does."""
+        """Whether a policy raises alarms exactly when the certified policy does; for a
+        guarantee about interventions, whether it makes the same decisions.
+        """
+        if self.kept is not None:
+            return policy.digest == self.kept.policy
         if self.horizon_s is None:
             return policy.laws == () or set(policy.laws) == set(self.laws)
         if policy.horizon_s != self.horizon_s or policy.judge_by != "point":

@@ -239,7 +239,8 @@ class Policy:
     @property
     def digest(self) -> str:
         """A digest of the parts of the policy that determine a guard's decisions."""
-        content = self.as_dict()
+        # As read from a file, where 2 and 2.0 are the same.
+        content = Policy.from_dict(self.as_dict(), self.name).as_dict()
         for told in ("name", "promises", "ordinary", "kept", "if_acted", "shadow"):
             content.pop(told, None)
         text = json.dumps(content, sort_keys=True)

@@ -145,7 +145,8 @@ class GuardedLoop:
         self._counting = bool(counting)
         if self._warrant is not None:
             self.guard.revoke(self._warrant.revoked())
-            witness = Witness(self._warrant, self.guard.policy)
+            drawn = str((scenario or {}).get("sha256", ""))
+            witness = Witness(self._warrant, self.guard.policy, drawn)
             self._heard = (*self._heard, witness)
         if self._records is not None:
             self._open_record(self._records, scenario, seed, record)

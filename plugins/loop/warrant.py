@@ -87,19 +87,7 @@ class Warrant:
 
     def told(self) -> dict[str, Any]:
         """Returns the tested rates and the evidence on each, as JSON."""
-        return {
-            "revoked": self.revoked() or None,
-            "evidence": {
-                name: {
-                    "runs": rate.runs,
-                    "happened": rate.happened,
-                    "expected": rate.reference.words,
-                    "evidence": rate.evidence,
-                    "enough": 1.0 / rate.level,
-                }
-                for name, rate in self._rates.items()
-            },
-        }
+        return {"revoked": self.revoked() or None, "evidence": told_of(self._rates)}
 
     def count(self, outcome: Outcome) -> None:
         """Adds a run to the evidence; if writing fails, retries with the next run."""
@@ -119,15 +107,14 @@ class Warrant:
             self._unwritten.append(outcome)
 
     def _observe(self, outcome: Outcome) -> None:
-        for name, against in outcome.items():
-            self._rates[name].observe(against)
+        for name, rate in self._rates.items():
+            if name in outcome:
+                rate.observe(outcome[name])
         self._check()
 
     def _check(self) -> None:
-        for name, rate in self._rates.items():
-            if rate.exceeded:
-                so_many = f"{rate.happened} of {rate.runs} runs"
-                self._revoke(f"{name}: {so_many} ({rate.reference.words})")
+        for why in refuted(self._rates):
+            self._revoke(why)
 
     def _revoke(self, why: str) -> None:
         if not self._revoked:
@@ -199,6 +186,28 @@ class Warrant:
             os.close(lock)
 
 
+def told_of(rates: Mapping[str, Rate]) -> dict[str, Any]:
+    """Returns the tested rates and the evidence on each, as JSON."""
+    return {
+        name: {
+            "runs": rate.runs,
+            "happened": rate.happened,
+            "expected": rate.reference.words,
+            "evidence": rate.evidence,
+            "enough": 1.0 / rate.level,
+        }
+        for name, rate in rates.items()
+    }
+
+
+def refuted(rates: Mapping[str, Rate]) -> Iterator[str]:
+    """Yields a reason for each rate with enough evidence against it."""
+    for name, rate in rates.items():
+        if rate.exceeded:
+            so_many = f"{rate.happened} of {rate.runs} runs"
+            yield f"{name}: {so_many} ({rate.reference.words})"
+
+
 WINDOWS = {250: 0.25, 500: 0.75}
 """The bets against a guaranteed rate.
 
@@ -206,8 +215,11 @@ A key is the number of runs within which a bet aims to detect twice the guarante
 its value is the fraction of the stake that is bet.
 """
 
-SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
+SHARES = {"kept": 4, "false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
 """The weights by which kinds of rates share the probability of a false revocation."""
+
+KEPT = "runs that break a law with the guard acting"
+"""The name of the rate that a guarantee about interventions limits."""
 
 
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
@@ -231,6 +243,9 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
             known = Reference(None, rate.violating, rate.runs)
             alike["violating", rate.law] = known
         alike["alarmed", rate.law] = Reference(None, rate.alarmed, rate.runs)
+    kept = certificate.kept
+    if kept is not None and kept.violating < 1.0:
+        promised["kept", ""] = Reference(kept.violating)
     each_share = level / sum(SHARES[what] for what, _ in (*promised, *alike))
     found = {
         named(what, law): Rate(of, each_share * SHARES[what], WINDOWS)
@@ -254,6 +269,8 @@ def judged(certificate: Certificate) -> set[str]:
 
 def named(what: str, law: str) -> str:
     """Returns the name of a rate, given its kind and its law."""
+    if what == "kept":
+        return KEPT  # it covers all laws
     words = {
         "false_alarms": "clean runs with an alarm",
         "missed": "violating runs missed",
@@ -267,12 +284,22 @@ class Witness(Listener):
     """Evaluates each run in the same way as the certificate's runs, and counts it.
 
     If the guard intervened, the outcome without the intervention is unknown, so only
-    the alarm counts.
+    the alarm counts. A guarantee about interventions is tested with every run of the
+    same scenario and pilot in which the guard may intervene.
+
+    Args:
+        warrant: The certificate.
+        policy: The guard's policy.
+        drawn: The digest of the run's scenario and pilot; empty if it is unknown.
     """
 
-    def __init__(self, warrant: Warrant, policy: Policy) -> None:
+    def __init__(self, warrant: Warrant, policy: Policy, drawn: str = "") -> None:
         self._warrant, self._policy = warrant, policy
         certificate = warrant.certificate
+        kept = certificate.kept
+        self._tests_kept = (
+            kept is not None and not policy.shadow and drawn in ("", kept.drawn)
+        )
         self._levels = certificate.laws
         self._guaranteed = {(g.law, g.rate) for g in certificate.guarantees}
         self._laws: list[FollowedLaw] = []
@@ -325,6 +352,10 @@ class Witness(Listener):
                     outcome[named("false_alarms", law)] = alarmed
         for followed in self._laws:
             outcome |= self._of(followed)
+        if self._tests_kept:
+            seen = any(followed.monitor.violations for followed in self._laws)
+            # A scenario's run reports its violations, also of laws without a model.
+            outcome[KEPT] = bool(facts.get("violations", seen))
         if outcome:
             self._warrant.count(outcome)
 

@@ -45,7 +45,7 @@ from forewarn.scenarios.measuring.late import (
     last_moments,
     refuse_unrepeatable,
 )
-from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.pairs import Standing, compare, standing
 from forewarn.scenarios.measuring.paper_table import (
     BASELINES,
     RISKS,
@@ -53,7 +53,7 @@ from forewarn.scenarios.measuring.paper_table import (
     paper_table,
 )
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.campaign import Job, campaign, finished, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
@@ -134,6 +134,8 @@ class Measurement(Plotted):
             intervention still helps; empty if not requested.
         if_acted: For each law, the effect of slowing and stopping by risk band; empty
             if not requested.
+        guarantee: The policy's guarantee in the light of the guarded runs; None if
+            there is none.
     """
 
     scenario: str
@@ -152,6 +154,7 @@ class Measurement(Plotted):
     acts: bool = True
     late: tuple[Late, ...] = ()
     if_acted: Mapping[str, Sequence[Band]] = field(default_factory=dict)
+    guarantee: Standing | None = None
 
     def as_dict(self) -> dict[str, Any]:
         failed = [episode for episode in self.episodes if episode.failed]
@@ -191,6 +194,7 @@ class Measurement(Plotted):
                 if row.calibration is not None
             },
             "drift": None if self.drift is None else self.drift.as_dict(),
+            "guarantee": None if self.guarantee is None else self.guarantee.as_dict(),
         }
 
     def rows_by(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -344,15 +348,26 @@ def _acting(
     todo = jobs(acting, wish.scenario, wish.seeds, folder)
     done = by_seed(list(progress(campaign(todo, on), "guarded episodes", len(todo))))
     pairs = compare(found.episodes, done, wish.scenario)
-    return replace(found, guarded={**pairs, "policy": policy.as_dict()}), done
+    guarantee = None
+    if policy.kept is not None:
+        # The runs of earlier measurements in the same folder count too.
+        both = finished(todo[0]), finished(_watching(wish, folder)[0])
+        guarantee = standing(policy, wish.scenario, wish.model, *both)
+    guarded = {**pairs, "policy": policy.as_dict()}
+    return replace(found, guarded=guarded, guarantee=guarantee), done
+
+
+def _watching(wish: Wish, folder: Path) -> list[Job]:
+    """Returns the runs with the guard in shadow mode."""
+    watching = plan(wish.scenario, wish.model, replace(wish.policy, shadow=True))
+    rivals = wish.rivals(folder)
+    return jobs(watching, wish.scenario, wish.seeds, folder, ["series"], rivals)
 
 
 def _watch(
     wish: Wish, on: Pool, folder: Path, progress: Progress
 ) -> Iterator[EpisodeRisks]:
-    watching = plan(wish.scenario, wish.model, replace(wish.policy, shadow=True))
-    taking_part = wish.rivals(folder)
-    todo = jobs(watching, wish.scenario, wish.seeds, folder, ["series"], taking_part)
+    todo = _watching(wish, folder)
     for episode in progress(campaign(todo, on), "episodes", len(todo)):
         series = Series((), {})
         if episode.series is not None:

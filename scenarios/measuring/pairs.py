@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.model import load_models
+from forewarn.monitors.evaluation.evidence import LEVEL, Rate, Reference
 from forewarn.monitors.evaluation.figures import rate
+from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.decision import RANK
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.loop.warrant import KEPT, WINDOWS, Warrant, refuted, told_of
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.tracker import HARD_BRAKE
 from forewarn.scenarios.schema import Scenario
@@ -291,3 +301,108 @@ def handled(driving: Mapping[str, Any]) -> Iterator[str]:
             f"pairs): {found['unguarded']:.1f} s without, {found['guarded']:.1f} "
             "s with."
         )
+
+
+# -- the guarantee about guarded runs ------------------------------------------------
+
+SLOWED = "runs slowed by more than 10 %"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A policy's guarantee in the light of guarded runs.
+
+    Args:
+        kept: The guarantee.
+        applies: Whether it was certified for this scenario, pilot, model and policy.
+        told: The rates that were tested and the evidence on each, as JSON.
+        revoked: Why the guarantee no longer holds; empty if it does.
+    """
+
+    kept: Guarantee
+    applies: bool
+    told: Mapping[str, Any]
+    revoked: str = ""
+
+    def sentence(self) -> str:
+        """The guarantee as text, or why it does not hold."""
+        if not self.applies:
+            return (
+                "The policy's guarantee does not apply to these runs: it was certified "
+                f"for {self.kept.scenario} with the pilot {self.kept.pilot}, but the "
+                "scenario, the pilot, the model, the policy or the rules are "
+                "different. `forewarn tune` with --at-most certifies it again."
+            )
+        if self.revoked:
+            return (
+                f"The policy's guarantee no longer holds: {self.revoked}. `forewarn "
+                "tune` with --at-most certifies a policy again."
+            )
+        return self.kept.sentence()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The guarantee's validity as JSON."""
+        return {
+            "applies": self.applies,
+            "revoked": self.revoked or None,
+            "evidence": self.told,
+        }
+
+
+def standing(
+    policy: Policy,
+    scenario: Scenario,
+    model: Path,
+    guarded: Iterable[Episode],
+    unguarded: Iterable[Episode] = (),
+    other_rules: bool = False,
+) -> Standing | None:
+    """Tests a policy's guarantee; None if the policy has none or does not intervene.
+
+    In the folder of a certificate, the certificate's evidence decides.
+
+    Args:
+        policy: The policy.
+        scenario: The scenario of the runs.
+        model: The guard's model.
+        guarded: The runs with the guard intervening.
+        unguarded: The same seeds without it, to recognise runs that were slowed.
+        other_rules: Whether rules were added to those of the scenario.
+    """
+    kept = policy.kept
+    if kept is None or policy.shadow:
+        return None
+    decides = deciding(model, policy)
+    drawn = (scenario.digest, scenario.former_digest)
+    applies = any(kept.holds(each, decides, policy.digest) for each in drawn)
+    if other_rules or not applies:
+        return Standing(kept, False, {})
+    warrant = Warrant.beside(model)
+    if warrant is not None and warrant.certificate.covers(policy):
+        return Standing(kept, True, warrant.told()["evidence"], warrant.revoked())
+    rates = {
+        name: Rate(Reference(most), LEVEL / 2, WINDOWS)
+        for name, most in ((KEPT, kept.violating), (SLOWED, kept.slowed))
+        if most < 1.0
+    }
+    before = {each.seed: each for each in unguarded if not each.failed}
+    for run in guarded:
+        if run.failed:
+            continue
+        if KEPT in rates:
+            rates[KEPT].observe(bool(run.violations))
+        if SLOWED in rates and run.seed in before:
+            rates[SLOWED].observe(slowed(before[run.seed], run))
+    return Standing(kept, True, told_of(rates), next(refuted(rates), ""))
+
+
+def deciding(model: Path, policy: Policy) -> str:
+    """Returns a digest of the parts of a model that affect decisions under a policy."""
+    told = {"training"}
+    if policy.judge_by == "point":
+        told |= {"likely", "first_visits"}
+    content = [
+        {key: value for key, value in model_as_dict(each).items() if key not in told}
+        for each in load_models(model)
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -38,7 +38,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.registry import load, make_world
-from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
+from forewarn.scenarios.running.episode import FORMAT, Episode, by_seed, read_episode
 from forewarn.scenarios.running.plan import RunPlan, runner_of
 from forewarn.scenarios.running.pools import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep
@@ -206,6 +206,14 @@ def campaign(
                     )
                 joined.done(job)
                 yield episode
+
+
+def finished(job: Job) -> list[Episode]:
+    """Returns all runs in the job's folder with the same settings, also those of
+    earlier campaigns, in the order of their seeds.
+    """
+    files = job.result.parent.glob(f"{job.family}-*.json")
+    return by_seed([read_episode(each) for each in files])
 
 
 class _Joined:

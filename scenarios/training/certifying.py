@@ -6,19 +6,15 @@ chosen and certified on the same runs, the guarantee would often be false.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.scenarios.measuring.measure import Progress
-from forewarn.scenarios.measuring.pairs import slowed
+from forewarn.scenarios.measuring.pairs import deciding, slowed
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import RunPlan, plan
@@ -124,35 +120,4 @@ def certified(
         drawn=scenario.digest,
         model=deciding(model, policy),
         policy=policy.digest,
-    )
-
-
-def deciding(model: Path, policy: Policy) -> str:
-    """Returns a digest of the parts of a model that affect decisions under a policy."""
-    told = {"training"}
-    if policy.judge_by == "point":
-        told |= {"likely", "first_visits"}
-    content = [
-        {key: value for key, value in model_as_dict(each).items() if key not in told}
-        for each in load_models(model)
-    ]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
-    """Returns the sentence about a policy's guarantee for a scenario; empty if there is
-    none.
-    """
-    kept = policy.kept
-    if kept is None or policy.shadow:
-        return ""
-    model_digest = deciding(model, policy)
-    for scenario_digest in (scenario.digest, scenario.former_digest):
-        if kept.holds(scenario_digest, model_digest, policy.digest):
-            return kept.sentence()
-    return (
-        "The policy's guarantee does not apply to these runs: it was certified "
-        f"for {kept.scenario} with the pilot {kept.pilot}, but the scenario, the "
-        "pilot, the model or the policy is different. `forewarn tune` with --at-most "
-        "certifies it again."
     )

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import models_as_dict
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.certificate import (
     MODEL,
     POLICY,
@@ -18,7 +20,7 @@ from forewarn.monitors.guarding.certificate import (
     digests,
     is_warranted,
 )
-from forewarn.monitors.guarding.policy import write_policy
+from forewarn.monitors.guarding.policy import Policy, write_policy
 from forewarn.scenarios.warrant.making import Made
 from forewarn.scenarios.warrant.page import write_page
 
@@ -40,6 +42,39 @@ def write_guard(folder: Path, made: Made) -> Certificate:
         certificate.write(new)
         write_page(new, certificate)
     return certificate
+
+
+def write_acting(folder: Path, model: Path, policy: Policy) -> Certificate:
+    """Writes a guard whose certificate contains only the policy's guarantee about runs
+    in which the guard intervenes.
+    """
+    kept = policy.kept
+    if kept is None:
+        raise InvalidInput("the policy has no guarantee, so no guard can be written")
+    models = tuple(load_models(model))
+    certificate = Certificate(
+        format="forewarn.warrant/1",
+        made_by=f"forewarn {__version__}",
+        laws={
+            law: steps[0].threshold
+            for each in models
+            for law in each.laws
+            if (steps := policy.steps_for(law))
+        },
+        over="frames",
+        horizon_s=policy.horizon_s,
+        confidence=kept.confidence,
+        guarantees=[],
+        assumption=kept.sentence(),
+        base_rates=[],
+        group="",
+        over_groups=[],
+        runs={},
+        guard={},
+        shadow=[],
+        kept=kept,
+    )
+    return write_guard(folder, Made(models, policy, certificate, (), {}, {}, 0))
 
 
 def refuse_other(folder: Path) -> None:

@@ -64,6 +64,11 @@ def render(certificate: Certificate) -> str:
         ("Shadow report", _shadow(certificate)),
         ("Revocation", _end(certificate)),
     )
+    if certificate.kept is not None:  # it is not based on logs
+        sections = (
+            ("Interventions", _thresholds(certificate)),
+            ("Revocation", _end(certificate)),
+        )
     body = (
         tag("header", tag("h1", title), *_lead(certificate)),
         tag(
@@ -77,12 +82,12 @@ def render(certificate: Certificate) -> str:
 
 
 def _lead(certificate: Certificate) -> Iterator[Markup]:
-    yield tag(
-        "p",
+    lead = (
         f"With {certificate.confidence:.0%} confidence, all guarantees below hold "
-        "simultaneously for future runs.",
-        class_="lead",
+        "simultaneously for future runs."
     )
+    kept = certificate.kept
+    yield tag("p", lead if kept is None else kept.sentence(), class_="lead")
     for text in cautions(certificate):
         yield tag("p", text, class_="note")
 
@@ -109,14 +114,7 @@ def _guarantees(certificate: Certificate) -> Iterator[Markup]:
     ]
     yield tag("p", "How often each law is broken in these runs (the base rate):")
     yield table(("law", "violating runs"), rates)
-    at = [
-        (law, "the law alone" if at is None else f"{at:g}")
-        for law, at in certificate.laws.items()
-    ]
-    yield tag("p", "When the guard warns:")
-    yield table(("law", "threshold"), at)
-    if certificate.horizon_s is not None:
-        yield tag("p", f"The prediction horizon is {certificate.horizon_s:g} s.")
+    yield from _thresholds(certificate)
     if certificate.over_groups:
         yield tag(
             "p",
@@ -136,6 +134,18 @@ def _guarantees(certificate: Certificate) -> Iterator[Markup]:
                 for each in certificate.over_groups
             ],
         )
+
+
+def _thresholds(certificate: Certificate) -> Iterator[Markup]:
+    at = [
+        (law, "the law alone" if at is None else f"{at:g}")
+        for law, at in certificate.laws.items()
+    ]
+    does = "warns" if certificate.kept is None else "first intervenes or warns"
+    yield tag("p", f"When the guard {does}:")
+    yield table(("law", "threshold"), at)
+    if certificate.horizon_s is not None:
+        yield tag("p", f"The prediction horizon is {certificate.horizon_s:g} s.")
 
 
 def _runs(certificate: Certificate) -> Iterator[Markup]:
@@ -189,13 +199,17 @@ def _end(certificate: Certificate) -> Iterator[Markup]:
         "The certificate covers only the files named below: nothing is guaranteed "
         "with a different model or different thresholds.",
     )
+    when = (
+        "a rate exceeds the guaranteed one, if the law is broken more often than in "
+        "these runs, or if more runs have an alarm"
+    )
+    if certificate.kept is not None:
+        when = "more runs break a law than guaranteed while the guard intervenes"
     yield tag(
         "p",
         "While the guard is in use, every run is counted. The certificate is "
-        "revoked if a rate exceeds the guaranteed one, if the law is broken more "
-        "often than in these runs, or if more runs have an alarm. If nothing "
-        "changes, the probability of a revocation is at most 1 %, however long "
-        "the guard is used.",
+        f"revoked if {when}. If nothing changes, the probability of a revocation is at "
+        "most 1 %, however long the guard is used.",
     )
     rows = [(name, digest[:SHOWN_DIGITS]) for name, digest in certificate.guard.items()]
     yield table(("file", "SHA-256"), rows)

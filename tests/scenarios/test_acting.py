@@ -13,7 +13,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.risk.calibration import Calibration
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.warrant import Warrant
+from forewarn.scenarios.measuring.pairs import standing
 from forewarn.scenarios.running.pools import Here
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.acting import (
     MORE,
@@ -23,8 +27,10 @@ from forewarn.scenarios.training.acting import (
     best_of,
     thresholds_of,
 )
+from forewarn.scenarios.training.certifying import Wanted, acted_on, certified
 from forewarn.scenarios.training.train import collected
 from forewarn.scenarios.training.tune import Tuned
+from forewarn.scenarios.warrant.folder import write_acting
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")
@@ -228,3 +234,34 @@ def test_one_law_may_need_an_earlier_stop_than_the_others() -> None:
     assert taken.worth > max(
         each.worth for each in tried if len(set(each.thresholds.values())) == 1
     )
+
+
+def test_guarded_runs_revoke_a_certificate_that_they_refute(tmp_path: Path) -> None:
+    """Of real guarded runs, each breaks a law where at most 1 % should."""
+    road = load_scenario("tiny-road")
+    model, rules = learned.model("tiny-road"), {"*": (Step("stop", 0.99),)}
+    policy = Policy(rules=rules, horizon_s=road.horizon_s)
+    seeds = range(learned.FRESH, learned.FRESH + 60)
+    pairs = acted_on(road, model, policy, seeds, Here(), tmp_path / "runs")
+    wanted = Wanted(0.01, 0.5, 0.95, seeds)
+    kept = certified(road, model, policy, wanted, pairs)
+    policy = replace(policy, kept=kept)
+    write_acting(tmp_path / "guard", model, policy)
+    guarded = tmp_path / "guard" / "model.json"
+    bad = [after for _, after in pairs if after.violations]
+    assert bad
+    found = standing(policy, road, model, [after for _, after in pairs] + bad * 9)
+    assert found is not None and "no longer holds" in found.sentence()
+    assert found.as_dict()["revoked"]
+    fresh = standing(policy, road, guarded, ())
+    assert fresh is not None and fresh.sentence() == kept.sentence()
+    plain = Runner(road, Guarding.load(guarded, policy, laws=road.references))
+    for _ in range(12):
+        plain.run(bad[0].seed)
+    shadow = replace(policy, shadow=True)
+    Runner(road, Guarding.load(guarded, shadow, laws=road.references)).run(bad[0].seed)
+    evidence = Warrant(tmp_path / "guard")
+    (rate,) = evidence.told()["evidence"].values()
+    assert (rate["runs"], rate["happened"]) == (12, 12) and evidence.revoked()
+    later = standing(policy, road, guarded, ())
+    assert later is not None and "6 of 6 runs" in later.sentence()

@@ -18,9 +18,9 @@ from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.policy import Policy, asks_to_move, load_policy
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.scenarios.measuring.pairs import deciding, standing
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
-from forewarn.scenarios.training.certifying import deciding, said_of
 
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
@@ -72,7 +72,8 @@ def test_what_stops_ships_beside_what_warns(name: str) -> None:
         law.name: ["stop"] for law in scenario.laws
     }
     if policy.kept is not None:  # it is about this scenario, model and policy
-        assert said_of(policy, scenario, files.model) == policy.kept.sentence()
+        found = standing(policy, scenario, files.model, ())
+        assert found is not None and found.sentence() == policy.kept.sentence()
 
 
 def test_policy_certified_by_an_earlier_version_keeps_its_guarantee() -> None:
@@ -83,7 +84,10 @@ def test_policy_certified_by_an_earlier_version_keeps_its_guarantee() -> None:
 
     def said(drawn: str) -> str:
         kept = certified.model_copy(update={"drawn": drawn})
-        return said_of(replace(policy, kept=kept), scenario, files.model)
+        changed = replace(policy, kept=kept)
+        found = standing(changed, scenario, files.model, ())
+        assert found is not None
+        return found.sentence()
 
     assert said(scenario.former_digest) == certified.sentence()
     assert "does not apply" in said("of another scenario")

@@ -354,3 +354,9 @@ def test_a_law_has_at_most_one_band_for_each_step_of_risk() -> None:
     Policy.from_dict({**content, "if_acted": {law: full}}, "s4")
     with pytest.raises(InvalidInput, match="if_acted"):
         Policy.from_dict({**content, "if_acted": {law: [*full, full[0]]}}, "s4")
+
+
+def test_digest_is_the_same_after_a_policy_was_written_and_read(tmp_path: Path) -> None:
+    policy = Policy(horizon_s=2, hold_s=10)
+    write_policy(tmp_path / "p.yaml", policy)
+    assert load_policy(tmp_path / "p.yaml").digest == policy.digest

@@ -11,6 +11,8 @@ It prints these results, each with its own seed:
 - how many certificates of unchanged deployments are revoked;
 - how many certificates of deployments at twice the guaranteed false-alarm rate are
   revoked within 500 clean runs;
+- how many certificates about guarded runs are revoked within 1,000 runs, without change
+  and if the guarded runs break laws more often than guaranteed;
 - with --data or $FOREWARN_DATA: in how many of 100 random splits of real recordings by
   group the guarantee holds for the held-out groups.
 
@@ -43,11 +45,12 @@ from forewarn.monitors.evaluation.certified import (
 from forewarn.monitors.evaluation.evidence import LEVEL
 from forewarn.monitors.evaluation.figures import at_most
 from forewarn.monitors.evaluation.foretold import climb_of
+from forewarn.monitors.evaluation.guarantee import Guarantee as Acting
 from forewarn.monitors.evaluation.warned import Broken, Climb
 from forewarn.monitors.finding.choice import given
 from forewarn.monitors.guarding.certificate import BaseRate, Certificate
 from forewarn.monitors.trust.hindsight import Counting, Judge
-from forewarn.plugins.loop.warrant import fresh, named
+from forewarn.plugins.loop.warrant import KEPT, fresh, named
 
 ASKED = Asked(0.05, 0.3, 0.95)
 LAW = "law"
@@ -222,6 +225,34 @@ def revoked(deployments: int, runs: int) -> Iterator[str]:
     )
 
 
+def acting(
+    deployments: int, runs: int = 1000, guaranteed: float = 0.02
+) -> Iterator[str]:
+    """Tests deployments of guards whose guarded runs have a guaranteed rate."""
+    guaranteed = 0.02
+    guarantee = Acting(
+        violating=guaranteed, slowed=0.1, confidence=0.95, runs=628, broke=2,
+        prolonged=0, seeds=(0, 0), scenario="", pilot="", drawn="", model="", policy="",
+    )  # fmt: skip
+    of = certificate(np.random.default_rng(5), {"violating": BASE, "alarmed": 0.2})
+    of = of.model_copy(update={"guarantees": [], "base_rates": [], "kept": guarantee})
+    for rate in (guaranteed, 2 * guaranteed, 4 * guaranteed):
+        ended = []
+        for number in range(deployments):
+            bad = np.random.default_rng([5, number]).random(runs) < rate
+            tested = fresh(of)[KEPT]
+            for count, broke in enumerate(bad, 1):
+                tested.observe(bool(broke))
+                if tested.exceeded:
+                    ended.append(count)
+                    break
+        median = sorted(ended)[len(ended) // 2] if ended else None
+        yield (
+            f"guaranteed {guaranteed:.0%} of guarded runs, true rate {rate:.0%}: in "
+            f"{runs:,} runs, {len(ended)} of {deployments} revoked (median {median})"
+        )
+
+
 REAL = {
     "hundred_car": ("driver", lambda row: row["driver"], Asked(0.2, None, 0.95)),
     "deepscenario": ("road", lambda row: road_of(row["setup"]), Asked(0.2, None, 0.95)),
@@ -350,6 +381,7 @@ def main() -> None:
     show(kept())
     if options.data:
         show(real(Path(options.data)))
+    show(acting(options.deployments))
     show(revoked(options.deployments, options.runs))
 
 

@@ -39,7 +39,7 @@ class BaseRate(Strict):
 
 
 class OverGroups(Strict):
-    """The guaranteed rate of a law for a new group, where each group counts once.
+    """The bound on a rate for a new group of runs, if all groups have the same weight.
 
     `mean` is the mean rate of the groups, and `bound` its upper confidence bound.
     `alike` is the p-value of the hypothesis that all groups have the same rate.

@@ -255,7 +255,7 @@ class _Heights:
         return float(np.clip(beyond / single, 0.0, _MOST)) if single > 0.0 else 0.0
 
     def move(self, drawn: list[Floats], random: np.random.Generator) -> None:
-        """Varies the drawn risks of each pair by the error of the risks.
+        """Adds random estimation errors to the drawn risks of each pair.
 
         A pair's risk is drawn from a beta distribution around the resampled risk. The
         draws are then resampled, weighted by how well they predicted the outcomes of

@@ -145,9 +145,11 @@ def test_a_convert_that_is_ended_leaves_nothing_half_written(
         time.sleep(0.01)
     started.send_signal(sent)
     _, said = started.communicate(timeout=30)
-    if sent == signal.SIGINT and started.returncode:
-        assert started.returncode == 130
+    if sent == signal.SIGINT and started.returncode == 130:
         assert said.endswith("forewarn: interrupted\n")
+    elif sent == signal.SIGINT:  # it was done; Python may be killed while it exits
+        assert started.returncode in (0, -signal.SIGINT)
+        assert len(list(read_traces(out))) == 60
     for path in out.glob("*.parquet"):
         assert list(read_traces(path))  # whatever is there is whole
     invoke(*command)

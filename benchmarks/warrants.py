@@ -225,10 +225,8 @@ def revoked(deployments: int, runs: int) -> Iterator[str]:
     )
 
 
-def acting(
-    deployments: int, runs: int = 1000, guaranteed: float = 0.02
-) -> Iterator[str]:
-    """Tests deployments of guards whose guarded runs have a guaranteed rate."""
+def acting(deployments: int, runs: int = 1000) -> Iterator[str]:
+    """Tests how soon the certificate of a guard that intervenes is revoked."""
     guaranteed = 0.02
     guarantee = Acting(
         violating=guaranteed, slowed=0.1, confidence=0.95, runs=628, broke=2,

@@ -303,6 +303,8 @@ def _act(
     wished, stepping, confidence = settings
     if stepping.warrant is not None:
         refuse_other(stepping.warrant)
+        if base.revoked == "alert":  # fewer interventions would cause more violations
+            base = replace(base, revoked="continue")
     trial = Trial(scenario, wished.model, stepping.cost, on, folder, counted)
     beyond = max(map(max, found.seeds)) + 1
     trial.begin(found.seeds[0][: stepping.acting], beyond, stepping.violations)

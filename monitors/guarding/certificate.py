@@ -8,6 +8,7 @@ certificate only while it runs with exactly these files.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes, read_json, write_json
 from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.certified import Guarantee, Rate
 from forewarn.monitors.evaluation.guarantee import Guarantee as Kept
 from forewarn.monitors.guarding.policy import Policy
@@ -165,6 +168,18 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
 def digest_of(path: Path) -> str:
     """Returns the SHA-256 digest of a file."""
     return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def deciding(model: Path, policy: Policy) -> str:
+    """Returns a digest of the parts of a model that affect decisions under a policy."""
+    told = {"training"}
+    if policy.judge_by == "point":
+        told |= {"likely", "first_visits"}
+    content = [
+        {key: value for key, value in model_as_dict(each).items() if key not in told}
+        for each in load_models(model)
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -450,7 +450,8 @@ class Guard:
             return Decision(
                 kind, frame.sequence, frame.time_s, reason=reason, notes=notes
             )
-        if self.revoked and RANK[kind] > RANK["alert"]:
+        only_alert = self.revoked and self.policy.revoked == "alert"
+        if only_alert and RANK[kind] > RANK["alert"]:
             kind, held = "alert", None
         cap_kmh = self.policy.slow_cap_kmh if kind == "slow" else None
         return Decision(

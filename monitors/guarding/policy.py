@@ -35,7 +35,7 @@ STAGES: tuple[Stage, ...] = ("gate", "abstraction", "monitors", "policy")
 When = Literal["before", "after", "both"]
 UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
-Revoked = Literal["alert", "fallback"]
+Revoked = Literal["alert", "continue", "fallback"]
 
 
 STAGE_DEADLINE_S = 0.02
@@ -130,8 +130,8 @@ class Policy:
         unknown_state: How a state never seen in training is treated.
         after_violation: What a guard does after a violation: `stop`, or `re-arm` to
             watch for the next one.
-        revoked: What a guard does once its certificate is revoked: `alert` or
-            `fallback`.
+        revoked: What a guard does once its certificate is revoked: `alert`, `continue`
+            or `fallback`.
         escalation: The kinds to which an intervention that is not obeyed escalates, the
             mildest first.
         max_reflections: How often an agent may reconsider one action.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
 from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -50,7 +50,8 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
         of = f" of the scenario {header.scenario}" if header.scenario else ""
         raise InvalidTrace(
             f"the trace{of} does not provide {', '.join(lacking)}",
-            mend="add these signals, or leave out the predicates that use them",
+            mend=near_miss(lacking[0], header.provides)
+            or "add these signals, or leave out the predicates that use them",
         )
     times, starts = batch.times_s, batch.starts
     columns = {name: batch.signals[name] for name in abstraction.signals}

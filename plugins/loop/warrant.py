@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, clean, said
 from forewarn.abstractions.files import read_json, write_json
@@ -44,11 +44,19 @@ Outcome = Mapping[str, bool]
 """Whether a run counts against each rate that it is relevant to, by the rate's name."""
 
 
+class Simulated(NamedTuple):
+    """A run in an embedded world: the digest of scenario and pilot, and the seed."""
+
+    drawn: str
+    seed: int
+
+
 class _EvidenceFile(Strict):
     format: Literal["forewarn.evidence/1"]
     certificate: str
     rates: dict[str, dict[str, Any]]
     revoked: str
+    seeds: dict[str, list[int]] = {}
 
 
 class Warrant:
@@ -64,7 +72,8 @@ class Warrant:
         self._read: tuple[int, int] | None = None
         self._rates = fresh(self.certificate)
         self._revoked = ""
-        self._unwritten: list[Outcome] = []
+        self._unwritten: list[tuple[Outcome, Simulated | None]] = []
+        self._seeds: dict[str, list[int]] = {}
         self._load()
 
     @classmethod
@@ -89,13 +98,19 @@ class Warrant:
         """Returns the tested rates and the evidence on each, as JSON."""
         return {"revoked": self.revoked() or None, "evidence": told_of(self._rates)}
 
-    def count(self, outcome: Outcome) -> None:
-        """Adds a run to the evidence; if writing fails, retries with the next run."""
+    def count(self, outcome: Outcome, simulated: Simulated | None = None) -> None:
+        """Adds a run to the evidence; if writing fails, retries with the next run.
+
+        Args:
+            outcome: The outcome of the run.
+            simulated: Identifies a run that would be the same if it were repeated, so
+                that it counts only once.
+        """
         counted = False
         try:
             with self._alone():
                 self._load()
-                self._observe(outcome)
+                self._observe(outcome, simulated)
                 counted = True
                 self._write()
                 self._unwritten.clear()
@@ -103,13 +118,18 @@ class Warrant:
             told = "the evidence could not be written: %s"
             logging.getLogger(LOGGER).warning(told, error)
             if not counted:
-                self._observe(outcome)
-            self._unwritten.append(outcome)
+                self._observe(outcome, simulated)
+            self._unwritten.append((outcome, simulated))
 
-    def _observe(self, outcome: Outcome) -> None:
-        for name, rate in self._rates.items():
-            if name in outcome:
-                rate.observe(outcome[name])
+    def _observe(self, outcome: Outcome, simulated: Simulated | None) -> None:
+        tested = [name for name in self._rates if name in outcome]
+        if tested and simulated is not None:
+            seeds = self._seeds.setdefault(simulated.drawn, [])
+            if simulated.seed in seeds:
+                return
+            seeds.append(simulated.seed)
+        for name in tested:
+            self._rates[name].observe(outcome[name])
         self._check()
 
     def _check(self) -> None:
@@ -151,9 +171,9 @@ class Warrant:
             name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])
             for name, content in file.rates.items()
         }
-        self._revoked, self._read = file.revoked, stamp
-        for outcome in self._unwritten:
-            self._observe(outcome)
+        self._revoked, self._read, self._seeds = file.revoked, stamp, file.seeds
+        for outcome, simulated in self._unwritten:
+            self._observe(outcome, simulated)
         self._check()
 
     def _write(self) -> None:
@@ -162,6 +182,7 @@ class Warrant:
             "certificate": self.certificate.digest,
             "rates": {name: rate.as_dict() for name, rate in self._rates.items()},
             "revoked": self._revoked,
+            "seeds": self._seeds,
         }
         write_json(self._path, content)
         facts = self._path.stat()
@@ -294,7 +315,7 @@ class Witness(Listener):
     """
 
     def __init__(self, warrant: Warrant, policy: Policy, drawn: str = "") -> None:
-        self._warrant, self._policy = warrant, policy
+        self._warrant, self._policy, self._drawn = warrant, policy, drawn
         certificate = warrant.certificate
         kept = certificate.kept
         self._tests_kept = (
@@ -308,6 +329,9 @@ class Witness(Listener):
         """Starts evaluating a run."""
         watch, self._laws = run.watch, []
         period_s = run.source.period_s
+        self._simulated: Simulated | None = None
+        if run.source.embedded and self._drawn and run.seed is not None:
+            self._simulated = Simulated(self._drawn, run.seed)
         over_frames = self._warrant.certificate.over == "frames"
         for law in watch.laws if watch is not None and over_frames else ():
             if law.name in self._levels:
@@ -340,8 +364,17 @@ class Witness(Listener):
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Adds the run to the evidence unless it failed."""
-        if self._failed or not self._frames or facts.get("error") is not None:
+        if not self._frames or facts.get("error") is not None:
             return
+        outcome = {} if self._failed else self._of_laws()
+        if self._tests_kept and ("violations" in facts or not self._failed):
+            seen = any(followed.monitor.violations for followed in self._laws)
+            # A scenario's run reports its violations, also of laws without a model.
+            outcome[KEPT] = bool(facts.get("violations", seen))
+        if outcome:
+            self._warrant.count(outcome, self._simulated)
+
+    def _of_laws(self) -> dict[str, bool]:
         outcome: dict[str, bool] = {}
         if self._warrant.certificate.over == "calls":
             clean = judged(self._warrant.certificate)
@@ -352,12 +385,7 @@ class Witness(Listener):
                     outcome[named("false_alarms", law)] = alarmed
         for followed in self._laws:
             outcome |= self._of(followed)
-        if self._tests_kept:
-            seen = any(followed.monitor.violations for followed in self._laws)
-            # A scenario's run reports its violations, also of laws without a model.
-            outcome[KEPT] = bool(facts.get("violations", seen))
-        if outcome:
-            self._warrant.count(outcome)
+        return outcome
 
     def _of(self, followed: FollowedLaw) -> Outcome:
         law, alarm_s = followed.name, self._alarms.get(followed.name)

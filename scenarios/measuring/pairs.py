@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.evidence import LEVEL, Rate, Reference
 from forewarn.monitors.evaluation.figures import rate
 from forewarn.monitors.evaluation.guarantee import Guarantee
+from forewarn.monitors.guarding.certificate import deciding
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.warrant import KEPT, WINDOWS, Warrant, refuted, told_of
@@ -394,15 +391,3 @@ def standing(
         if SLOWED in rates and run.seed in before:
             rates[SLOWED].observe(slowed(before[run.seed], run))
     return Standing(kept, True, told_of(rates), next(refuted(rates), ""))
-
-
-def deciding(model: Path, policy: Policy) -> str:
-    """Returns a digest of the parts of a model that affect decisions under a policy."""
-    told = {"training"}
-    if policy.judge_by == "point":
-        told |= {"likely", "first_visits"}
-    content = [
-        {key: value for key, value in model_as_dict(each).items() if key not in told}
-        for each in load_models(model)
-    ]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.evaluation.guarantee import Guarantee
+from forewarn.monitors.guarding.certificate import deciding
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.scenarios.measuring.measure import Progress
-from forewarn.scenarios.measuring.pairs import deciding, slowed
+from forewarn.scenarios.measuring.pairs import slowed
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import RunPlan, plan

@@ -16,9 +16,10 @@ from forewarn.abstractions.files import read_bytes, write_json
 from forewarn.cli import main
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.guarding.certificate import deciding
 from forewarn.monitors.guarding.policy import Policy, asks_to_move, load_policy
 from forewarn.monitors.guarding.watch import load_watch
-from forewarn.scenarios.measuring.pairs import deciding, standing
+from forewarn.scenarios.measuring.pairs import standing
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
 

@@ -42,7 +42,7 @@ class Finding:
 
 
 def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
-    """Returns the problems of the rules, in the order of the rules."""
+    """Returns the problems found, in the order of the rules."""
     found: list[Finding] = []
     sound: list[tuple[Rule, Expression]] = []
     for rule in rules.rules:

@@ -4,7 +4,7 @@ A call has these signals:
 
 - `tool`: the name of the tool;
 - `failed`: whether the call failed;
-- `arg_NAME`: an argument, if it is a number, a text or a Boolean;
+- `arg_NAME`: an argument, if it is a number, a string or a Boolean;
 - `from_NAME`: the source of an argument;
 - `result_FIELD`: a field of the result;
 - `request`: the request to the agent.

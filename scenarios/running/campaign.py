@@ -9,6 +9,7 @@ removed.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 from collections import Counter
@@ -107,13 +108,6 @@ class Job:
         with atomic_text(self.result) as out:
             json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
 
-    def tidy(self) -> None:
-        """Removes incomplete files that a dead process left behind."""
-        own = place(self.folder)
-        for folder in (own, own / PENDING, self.result.parent):
-            for half in folder.glob(f".{self.stem}.*"):
-                half.unlink(missing_ok=True)
-
 
 def jobs(
     plan: RunPlan,
@@ -192,6 +186,7 @@ def campaign(
     with _Joined(left, todo) as joined:
         if not left:
             return
+        _tidy(left)
         # Records need the model, so it is written before them.
         if "record" in left[0].keep:
             left[0].plan.keep_model(place(left[0].folder))
@@ -200,12 +195,22 @@ def campaign(
                 if isinstance(episode, Lost):
                     mode = job.plan.mode
                     # No result is written, so the next campaign runs the episode again.
-                    job.tidy()
+                    _tidy([job])
                     episode = Episode(
                         seed=job.seed, mode=mode, ended=FAILED, error=episode.error
                     )
                 joined.done(job)
                 yield episode
+
+
+def _tidy(left: Sequence[Job]) -> None:
+    """Removes incomplete files of these episodes that a dead process left behind."""
+    first, seeds = left[0], {f"{job.seed:06}" for job in left}
+    own, prefix = place(first.folder), f".{first.family}-"
+    for folder in (own, own / PENDING, first.result.parent):
+        for half in folder.glob(f"{glob.escape(prefix)}*"):
+            if half.name.removeprefix(prefix).partition(".")[0] in seeds:
+                half.unlink(missing_ok=True)
 
 
 def finished(job: Job) -> list[Episode]:

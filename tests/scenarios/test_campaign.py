@@ -335,6 +335,28 @@ def test_a_run_that_was_cut_between_its_trace_and_its_result_is_run_again(
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+@pytest.mark.needs("pyarrow")
+def test_a_campaign_removes_the_half_written_files_of_the_episodes_it_repeats(
+    tmp_path: Path,
+) -> None:
+    todo = unguarded(tmp_path, range(2), ["columns"])
+    others = unguarded(tmp_path, range(2, 3), ["columns"])
+    halves = [
+        folder / f".{job.stem}.{ending}.x1y2z3"
+        for job in (*todo, *others)
+        for folder, ending in (
+            (tmp_path / ".runs", "arrow"),
+            (tmp_path / "episodes", "json"),
+        )
+    ]
+    for half in halves:
+        half.parent.mkdir(parents=True, exist_ok=True)
+        half.touch()
+    list(campaign(todo, Here()))
+    # Another process may be running an episode that this campaign does not repeat.
+    assert [half for half in halves if half.exists()] == halves[-2:]
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 @pytest.mark.parametrize(
     "late_s",

@@ -143,6 +143,7 @@ def measure(
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.policy import write_policy
     from forewarn.scenarios.measuring.branching import branched
+    from forewarn.scenarios.measuring.late import refuse_unrepeatable
     from forewarn.scenarios.measuring.measure import Wish
     from forewarn.scenarios.measuring.measure import measure as measured
     from forewarn.scenarios.measuring.paper_table import BASELINES
@@ -193,7 +194,9 @@ def measure(
         raise click.UsageError(
             "--if-acted repeats runs in the world, so --runs cannot be combined with it"
         )
-    _keep_other_policy(compared.if_acted, policy)
+    if compared.if_acted is not None:
+        _keep_other_policy(compared.if_acted, policy)
+        refuse_unrepeatable(wanted, wish.seeds[0], "--if-acted")
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()
@@ -278,11 +281,11 @@ def _training(
         ) from error
 
 
-def _keep_other_policy(path: Path | None, policy: Policy) -> None:
+def _keep_other_policy(path: Path, policy: Policy) -> None:
     """Raises an error if --if-acted would replace a different policy."""
     from forewarn.monitors.guarding.policy import load_policy
 
-    if path and path.exists() and load_policy(path).digest != policy.digest:
+    if path.exists() and load_policy(path).digest != policy.digest:
         raise click.UsageError(
             f"--if-acted would replace {path}, which is a different policy: measure "
             f"with --policy {path}, or give the name of a new file"

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
@@ -23,7 +23,7 @@ from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.scenarios.measuring.late import WATCHED_S, Again, refuse_unrepeatable
+from forewarn.scenarios.measuring.late import WATCHED_S, Again, unreproducible
 from forewarn.scenarios.running.plan import RunPlan, plan, runner_of, scenario_of
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep
@@ -45,12 +45,14 @@ class Branching:
         acted_s: The duration of the interventions in seconds; violations of obligations
             that arise within it are counted.
         seed: The run's seed.
+        checked: Whether to check first that the run can be repeated exactly.
     """
 
     watching: RunPlan
     alone: RunPlan
     acted_s: float
     seed: int
+    checked: bool = False
 
 
 Found = Sequence[tuple[str, int, tuple[bool, bool, bool]]]
@@ -81,6 +83,11 @@ def branch(job: Branching) -> Found:
         raise InvalidInput(f"seed {job.seed} failed: {watched.error}")
     broken_s = min((each.time_s for each in watched.violations), default=math.inf)
     again, scenario = Again.of(job.alone, os.getpid()), scenario_of(job.alone)
+    if job.checked:
+        same = again.alone(job.seed)
+        now, before = ((e.violations, e.duration_s) for e in (same, watched))
+        if now != before:
+            raise unreproducible(scenario, job.seed, "--if-acted")
     found = []
     for (law, band), begins_s in entered.at_s.items():
         if begins_s + SLACK_S >= broken_s:
@@ -118,13 +125,13 @@ def branched(
     runs reached.
 
     Raises:
-        InvalidInput: A run failed, or the world cannot replay a seed.
+        InvalidInput: A run failed, or a repeated run has a different result.
     """
-    refuse_unrepeatable(scenario, seeds[0])
     watching = plan(scenario, model, policy).watching()
     alone = plan(scenario)
     acted_s = max(policy.horizon_s, LEAST_S)
     todo = [Branching(watching, alone, acted_s, seed) for seed in seeds]
+    todo[:1] = [replace(each, checked=True) for each in todo[:1]]
     counts: dict[str, dict[int, list[int]]] = {law.name: {} for law in scenario.laws}
     with closing(on.map(branch, todo)) as done:  # type: ignore[type-var]
         for job, found in done:

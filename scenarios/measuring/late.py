@@ -97,9 +97,9 @@ def kind_of(policy: Policy) -> Kind:
     return max(kinds.intersection(_KINDS), key=RANK.__getitem__, default="stop")
 
 
-def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
-    """Raises an error if runs of the scenario cannot be repeated with an
-    intervention.
+def refuse_unrepeatable(scenario: Scenario, seed: int, option: str) -> None:
+    """Raises an error if runs of the scenario cannot be repeated with an intervention,
+    as the option of `measure` requires.
     """
     with closing(Runner(scenario).world(seed)) as world:
         source = world.source
@@ -107,8 +107,17 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
         why = "is recorded" if source.fixed else "does not wait for the guard"
         raise InvalidInput(
             f"{source.name} {why}, so a seed cannot be repeated with an intervention",
-            mend="measure without --last-moment",
+            mend=f"measure without {option}",
         )
+
+
+def unreproducible(scenario: Scenario, seed: int, option: str) -> InvalidInput:
+    """Returns the error for a repeated run with a different result."""
+    return InvalidInput(
+        f"the run with seed {seed} had a different result when repeated, so the world "
+        f"of {scenario.name} is not reproducible",
+        mend=f"measure without {option}",
+    )
 
 
 def last_moments(
@@ -201,12 +210,7 @@ class Again:
         """Raises an error if the repeated run differs from the original."""
         until = self._end(job, job.broken.time_s)
         if job.broken not in self._run(self._alone, job.seed, until).violations:
-            raise InvalidInput(
-                f"the run with seed {job.seed} had a different result when "
-                f"repeated, so the world of {self.scenario.name} is not "
-                "reproducible",
-                mend="measure without --last-moment",
-            )
+            raise unreproducible(self.scenario, job.seed, "--last-moment")
 
     def helps(self, job: Violation, begins_s: float) -> bool:
         """Whether no law is broken after the intervention begins."""
@@ -216,6 +220,10 @@ class Again:
         end = self._end(job, broken_s + WATCHED_S)
         after = self.intervened(job.seed, job.kind, begins_s, until_s, end)
         return not any(each.time_s > begins_s + SLACK_S for each in after.violations)
+
+    def alone(self, seed: int) -> Episode:
+        """Returns a run without an intervention."""
+        return self._run(self._alone, seed, None)
 
     def intervened(
         self,

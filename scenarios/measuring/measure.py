@@ -301,7 +301,7 @@ def measure(
         progress: Shows progress.
     """
     if wish.last_moment:
-        refuse_unrepeatable(wish.scenario, wish.seeds[0])
+        refuse_unrepeatable(wish.scenario, wish.seeds[0], "--last-moment")
     digest = digest_of(wish.model)
     watched = list(_watch(wish, on, folder, progress))
     if digest_of(wish.model) != digest:

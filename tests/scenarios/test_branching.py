@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.branching import branched
 from forewarn.scenarios.report.events import Telling
 from forewarn.scenarios.running.pools import Here
@@ -150,6 +152,35 @@ def test_runs_on_file_cannot_be_branched(tmp_path: Path) -> None:
             "measure", "tiny-road", "--model", learned.model("tiny-road"), "--runs",
             tmp_path, "--if-acted", tmp_path / "policy.yaml",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["--last-moment", "--if-acted"])
+def test_worlds_that_cannot_replay_a_seed_say_so_before_any_run(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Runner(ROAD).world(1).source
+    monkeypatch.setattr(TinyWorld, "source", replace(source, fixed=True))
+    out, kept = tmp_path / "runs", tmp_path / "policy.yaml"
+    asked = [option, *([str(kept)] if option == "--if-acted" else [])]
+    options = ["--model", str(learned.model("tiny-road")), "--episodes", "2"]
+    told = CliRunner().invoke(
+        main, ["measure", "tiny-road", *options, "--out", str(out), *asked]
+    )
+    assert told.exit_code == 2
+    assert f"cannot be repeated with an intervention (measure without {option})" in (
+        " ".join(told.output.split())
+    )
+    assert not list(out.rglob("*.*")) and not kept.exists()
+
+
+def test_a_world_that_is_not_reproducible_has_no_bands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    luck, reset = count(1), TinyWorld.reset
+    monkeypatch.setattr(TinyWorld, "reset", lambda self, _: reset(self, next(luck)))
+    model, seeds = learned.model("tiny-road"), range(FIRST, FIRST + RUNS)
+    with pytest.raises(InvalidInput, match="not reproducible .* without --if-acted"):
+        branched(ROAD, model, Policy(horizon_s=0.5), seeds, Here())
 
 
 def test_bands_do_not_replace_a_different_policy(tmp_path: Path) -> None:

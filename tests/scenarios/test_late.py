@@ -77,14 +77,14 @@ def test_a_run_that_comes_out_differently_is_refused() -> None:
 def test_worlds_that_cannot_replay_a_seed_say_so(
     change: dict[str, bool], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_unrepeatable(ROAD, 1)
+    refuse_unrepeatable(ROAD, 1, "--if-acted")
     source: Source = Runner(ROAD).world(1).source
     monkeypatch.setattr(TinyWorld, "source", replace(source, **change))  # type: ignore[arg-type]
     with pytest.raises(
         InvalidInput,
-        match=(f"{why}, so a seed cannot be repeated with an intervention"),
+        match=f"{why}, so a seed cannot be repeated .* without --if-acted",
     ):
-        refuse_unrepeatable(ROAD, 1)
+        refuse_unrepeatable(ROAD, 1, "--if-acted")
 
 
 def test_the_intervention_is_the_severest_of_the_policy() -> None:

@@ -65,6 +65,9 @@ def named_unit(name: str) -> Unit:
 
 SignalType = Literal["number", "bool", "enum"]
 
+Danger = Literal["rises", "falls"]
+"""Whether danger rises or falls as a number rises; `none` means least danger."""
+
 OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
 """The name of an object: a type or any other word, or an instance such as `Mug#2`."""
 
@@ -73,7 +76,8 @@ OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
 class Signal:
     """A signal: a named quantity with a type.
 
-    An enum with empty `values` accepts any name as a value.
+    An enum with empty `values` accepts any name as a value. If `danger` is given, a
+    score that is learned from the signal respects it.
     """
 
     name: str
@@ -84,6 +88,7 @@ class Signal:
     values: tuple[str, ...] = ()
     may_be_none: bool = False
     none_means: str = ""
+    danger: Danger | None = None
     doc: str = ""
 
     def check(self, value: object) -> Value:

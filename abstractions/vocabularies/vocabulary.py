@@ -30,6 +30,7 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.signals import (
     OBJECT,
     Alias,
+    Danger,
     ObjectPredicate,
     Signal,
     SignalType,
@@ -170,13 +171,14 @@ class _SignalFile(Strict):
     range: list[float | None] | None = Field(default=None, min_length=2, max_length=2)
     values: list[str] | None = None
     none: str | None = None
+    danger: Danger | None = None
     doc: str = ""
 
     @model_validator(mode="after")
     def _fits_its_type(self) -> _SignalFile:
-        if self.type != "number" and (self.unit or self.range):
+        if self.type != "number" and (self.unit or self.range or self.danger):
             raise ValueError(
-                f"a signal of type {self.type} cannot have a unit or a range"
+                f"a signal of type {self.type} cannot have a unit, a range or a danger"
             )
         if self.type != "enum" and self.values is not None:
             raise ValueError(f"a signal of type {self.type} cannot have 'values'")
@@ -328,6 +330,7 @@ def _signal(name: str, entry: _SignalFile) -> Signal:
         values=tuple(entry.values or ()),
         may_be_none=entry.none is not None,
         none_means=entry.none or "",
+        danger=entry.danger,
         doc=entry.doc,
     )
 
@@ -416,4 +419,6 @@ def _embedded_signal(signal: Signal) -> dict[str, Any]:
         found["values"] = list(signal.values)
     if signal.may_be_none:
         found["none"] = signal.none_means
+    if signal.danger:
+        found["danger"] = signal.danger
     return found

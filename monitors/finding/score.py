@@ -66,7 +66,11 @@ _FLAT = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The division of a term's range into steps, by `bounds`."""
+    """The division of a term's range into steps, by `bounds`; the last step is for
+    `none`.
+
+    If danger is known to rise or fall with the term, it falls from step to step.
+    """
 
     term: Term
     number: int
@@ -90,10 +94,17 @@ class Steps:
         return cls(term, number, rounded(edges, span, float(everywhere.min())))
 
     def within(self, rows: Floats) -> Ints:
-        """Returns the index of the step for each row; the last step is for `none`."""
+        """Returns the index of the step for each row."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
+        if self._reversed:
+            step = len(self.bounds) - step
         return np.where(np.isnan(values), len(self.bounds) + 1, step)
+
+    @property
+    def _reversed(self) -> bool:
+        """Whether the first step is the one with the largest values."""
+        return self.term.danger == "rises"
 
     @property
     def size(self) -> int:
@@ -104,7 +115,8 @@ class Steps:
         """Returns the expression of a curve with these values, one for each step;
         neighbouring steps that hardly differ are merged.
         """
-        first, *others = map(float, values[:-1])
+        known = values[-2::-1] if self._reversed else values[:-1]
+        first, *others = map(float, known)
         if self.term.truth:
             return Conditional(self.term.expression, _number(others[0]), _number(first))
         kept, bounds = [first], []
@@ -121,8 +133,11 @@ class Steps:
             return Conditional(self.term.expression, high, low)
         if last == len(self.bounds):
             return Curve(self.term.expression, (), (low,), high)
-        bound = Number(self.bounds[last], self.term.unit)
-        return Conditional(Compare("<", self.term.expression, bound), low, high)
+        at = len(self.bounds) - 1 - last if self._reversed else last
+        bound = Number(self.bounds[at], self.term.unit)
+        # A comparison with `none` is false.
+        within = Compare(">=" if self._reversed else "<", self.term.expression, bound)
+        return Conditional(within, low, high)
 
 
 def rounded(edges: Floats, span: float, lowest: float) -> tuple[float, ...]:
@@ -280,7 +295,9 @@ class Lesson:
             raise MissingDependency("scikit-learn", "learn") from error
         model = HistGradientBoostingClassifier(
             min_samples_leaf=_FEWEST, l2_regularization=10.0, early_stopping=False,
-            random_state=0, **settings,
+            random_state=0,
+            monotonic_cst=[-1 if steps.term.danger else 0 for steps in self.steps],
+            **settings,
         )  # fmt: skip
         moments, table = self.moments, self.table[among]
         # On a busy machine, waiting for other threads takes more time than the threads

@@ -27,7 +27,12 @@ from forewarn.abstractions.expression.vector import compile_columns, compile_num
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import Kept
-from forewarn.abstractions.vocabularies.signals import PLAIN, UNITS, named_unit
+from forewarn.abstractions.vocabularies.signals import (
+    PLAIN,
+    UNITS,
+    Danger,
+    named_unit,
+)
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.laws.lawbook import Law
 
@@ -266,18 +271,22 @@ class Term:
         truth: Whether the expression is a condition.
         unit: The unit in which bounds are written.
         factor: The factor that converts the number to this unit.
+        danger: Whether danger rises or falls as the number rises, if that is known.
     """
 
     expression: Expression
     truth: bool = False
     unit: str = ""
     factor: float = 1.0
+    danger: Danger | None = None
 
     @classmethod
-    def of(cls, text: str, vocabulary: Vocabulary | None) -> Term:
+    def of(
+        cls, text: str, vocabulary: Vocabulary | None, danger: Danger | None = None
+    ) -> Term:
         """Parses a numeric term."""
         node = parse_quantity(text, vocabulary)
-        return cls(node, False, *_written(node))
+        return cls(node, False, *_written(node), danger)
 
 
 def terms(
@@ -295,12 +304,15 @@ def terms(
             continue
         name = feature.signal
         short, long = (_while(span_s, period_s) for span_s in (SHORT_S, LONG_S))
-        texts = [
-            name, f"ago({name}, {short})", f"{name} - ago({name}, {short})",
-            f"{name} - ago({name}, {long})", f"least({name}, {long})",
-            f"most({name}, {long})",
-        ]  # fmt: skip
-        terms += [Term.of(text, vocabulary) for text in texts]
+        declared = vocabulary.signals.get(name) if vocabulary else None
+        danger = declared.danger if declared else None
+        directions = {
+            name: danger, f"ago({name}, {short})": danger,
+            f"{name} - ago({name}, {short})": None,
+            f"{name} - ago({name}, {long})": None,
+            f"least({name}, {long})": danger, f"most({name}, {long})": danger,
+        }  # fmt: skip
+        terms += [Term.of(text, vocabulary, way) for text, way in directions.items()]
     known = {feature.signal for feature in found}
     for text in family.pairs:
         term = Term.of(text, vocabulary)

@@ -23,7 +23,7 @@ KITCHEN = """
 format: forewarn.vocabulary/1
 name: kitchen
 signals:
-  heat: {type: number, unit: W, range: [0, 3000], doc: what the hob gives}
+  heat: {type: number, unit: W, range: [0, 3000], danger: rises, doc: of the hob}
   lid: {type: bool}
   dish: {type: enum, values: [soup, rice], none: nothing is cooking}
   age: {type: number, range: [0, null]}

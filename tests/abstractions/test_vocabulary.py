@@ -329,6 +329,8 @@ def _lift(old: str = "", new: str = "") -> Any:
         ("[open, closed, moving]", "[open, open]", "twice"),
         ("[open, closed, moving]", "[open, none, moving]", "none"),
         ("type: bool", "type: bool, unit: m", "cannot have a unit"),
+        ("type: bool", "type: bool, danger: falls", "cannot have a unit"),
+        ("type: bool", "type: number, danger: grows", "danger"),
         ("type: bool", "type: bool, values: [a]", "cannot have 'values'"),
         ("height: {", "and: {", "cannot be the name"),
         ("height: {", "he-ight: {", "cannot be the name"),

@@ -19,7 +19,11 @@ from forewarn.abstractions.expression import (
     parse_score,
 )
 from forewarn.abstractions.trace import Kept, TraceHeader
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.signals import Danger
+from forewarn.abstractions.vocabularies.vocabulary import (
+    load_vocabulary,
+    vocabulary_from,
+)
 from forewarn.monitors.finding.corpus import Moments
 from forewarn.monitors.finding.score import (
     CURVES,
@@ -33,7 +37,7 @@ from forewarn.monitors.finding.score import (
     Steps,
     rounded,
 )
-from forewarn.monitors.finding.terms import Term, matrix
+from forewarn.monitors.finding.terms import Family, Feature, Term, matrix, terms
 from forewarn.monitors.finding.tree import tree_text
 
 NAMES = "one", "other", "idle"
@@ -48,7 +52,7 @@ def made(terms: list[Term], rows: Any, doomed: Any) -> Lesson:
     return Lesson(terms, rows, Moments(run, np.arange(len(rows)), doomed, weight))
 
 
-def fitted() -> tuple[Fit, Kept, list[Term]]:
+def fitted(declared: Danger | None = None) -> tuple[Fit, Kept, list[Term]]:
     """Danger if two signals are high together; a third signal predicts nothing."""
     luck = np.random.default_rng(5)
     seen = luck.normal(size=(6_000, len(NAMES)))
@@ -58,7 +62,7 @@ def fitted() -> tuple[Fit, Kept, list[Term]]:
     header = TraceHeader(None, NAMES, 0.1, "made", 1)
     columns = dict(zip(NAMES, seen.T, strict=True))
     run = Kept(header, np.arange(len(seen)) / 10, columns, None)
-    terms = [Term(parse_quantity(name, None)) for name in NAMES]
+    terms = [Term(parse_quantity(name, None), danger=declared) for name in NAMES]
     return made(terms, matrix(terms, [run]), doomed).fitted(), run, terms
 
 
@@ -68,8 +72,9 @@ def leaves(tree: Split | float) -> int:
     return leaves(tree.low) + leaves(tree.high)
 
 
-def test_the_expression_has_the_fitted_values() -> None:
-    fit, run, terms = fitted()
+@pytest.mark.parametrize("danger", [None, "rises"])
+def test_the_expression_has_the_fitted_values(danger: Danger | None) -> None:
+    fit, run, terms = fitted(danger)
     assert len(fit.trees) == VIOLATING // VIOLATIONS <= TREES
     assert 1 < max(map(leaves, fit.trees)) <= LEAVES
     rows = matrix(terms, [run])
@@ -81,6 +86,47 @@ def test_the_expression_has_the_fitted_values() -> None:
         # Numbers are written with two digits, and steps that hardly differ are merged.
         most = 0.05 * (1 + len(fit.curves)) + 0.01 * len(fit.trees)
         assert np.abs(said - fit.values(rows)).max() < most
+
+
+def test_the_levels_of_a_signal_have_its_danger_and_its_changes_have_none() -> None:
+    signals = {"load": {"type": "number", "unit": "kg", "danger": "rises"}}
+    told = {"format": "forewarn.vocabulary/1", "name": "lift", "signals": signals}
+    family = Family("every signal", ("load",))
+    found = terms([Feature("load")], family, vocabulary_from(told, "lift"), 0.1)
+    assert {repr(term.expression): term.danger for term in found} == {
+        "load": "rises",
+        "ago(load, 0.5 s)": "rises",
+        "least(load, 1 s)": "rises",
+        "most(load, 1 s)": "rises",
+        "load - ago(load, 0.5 s)": None,
+        "load - ago(load, 1 s)": None,
+    }
+
+
+@pytest.mark.parametrize("danger", ["rises", "falls"])
+def test_a_score_is_monotone_in_a_signal_whose_danger_is_declared(
+    danger: Danger,
+) -> None:
+    fit, run, _ = fitted(danger)
+    falls = _falls(fit, run, danger)
+    assert max(falls) <= 1e-9
+    # Without the declaration, the same data give a score that also falls.
+    assert max(_falls(fitted()[0], run, danger)) > 0.01
+
+
+def _falls(fit: Fit, run: Kept, danger: Danger) -> list[float]:
+    """Returns how much the score falls while the danger of one signal rises from
+    `none` to its maximum and the other signals stay the same.
+    """
+    score, ladder = Term(parse_quantity(repr(fit.expression), None)), np.linspace(-3, 3)
+    risen = np.append(np.nan, ladder if danger == "rises" else ladder[::-1])
+    found = []
+    for name in NAMES:
+        for at in range(0, 600, 20):
+            columns = {other: np.full(51, run.signals[other][at]) for other in NAMES}
+            swept = Kept(run.header, np.arange(51) / 10, columns | {name: risen}, None)
+            found.append(float(-np.diff(matrix([score], [swept])[:, 0]).min()))
+    return found
 
 
 def test_the_largest_sum_is_read_back_from_its_text_and_its_file() -> None:

@@ -219,10 +219,12 @@ class Scenario:
         )
 
     def under(self, laws: Sequence[str]) -> Scenario:
-        """Returns the same scenario with other laws: names in the law book, or
-        formulas.
+        """Returns the same scenario with other laws: names in the scenario or the law
+        book, or formulas.
         """
-        found = _laws(laws, self.abstraction, "--law")
+        own = {law.name: law.reference for law in self.laws}
+        texts = [own.get(text, text) for text in laws]
+        found = _laws(texts, self.abstraction, "--law")
         names = [law.name for law in found]
         rates = self.expected_base_rate.items()
         changed = replace(

@@ -54,6 +54,15 @@ def test_a_formula_can_be_named() -> None:
     assert other.name == other.reference == "no_collision"
 
 
+def test_laws_of_the_scenario_are_known_by_their_names() -> None:
+    road = load_scenario("tiny-road")
+    (law,) = road.under(["stop_at_red"]).laws
+    assert law == road.laws[0]
+    assert road.under(["stop_at_red", "no_collision"]).laws == road.laws
+    with pytest.raises(ForewarnError, match="--law: the law book has no law 'stop'"):
+        road.under(["stop"])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [

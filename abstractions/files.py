@@ -205,6 +205,8 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
             mend = "give a different file"
         elif text.strip() == "[":
             mend = "write one JSON object per line, without brackets around them"
+        elif not text.lstrip().startswith("{"):
+            problem = other_kind(text, "JSON") or problem
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error

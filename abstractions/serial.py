@@ -148,6 +148,18 @@ def _keys_in(details: ErrorDetails, data: object) -> Iterator[str]:
         yield str(last)
 
 
+_TAKEN_BY = {
+    "abstraction": "--abstraction",
+    "guard-program": "--guard-program",
+    "laws": "--book",
+    "policy": "--policy",
+    "predicates": "--predicates",
+    "rules": "--rules",
+    "vocabulary": "--vocabulary",
+}
+"""The option that takes a file of each format."""
+
+
 def _check_format(
     model: type[BaseModel],
     data: Mapping[str, Any],
@@ -160,11 +172,14 @@ def _check_format(
         return
     kind, other = wanted.partition("/")[0], given.partition("/")[0]
     if other != kind and other.startswith("forewarn."):
+        mend = "give a different file"
+        if option := _TAKEN_BY.get(other.removeprefix("forewarn.")):
+            mend += f"; {option} takes this one"
         raise error(
             f"the file has the format {given!r:.60}, but {wanted!r} is needed",
             source=source,
             place="format",
-            mend="give a different file",
+            mend=mend,
         )
 
 
@@ -190,6 +205,15 @@ def _explain(
     if kind == "model_type" and (keys := _keys_at(model, details["loc"])):
         written = ", ".join(f"{key}: …" for key in keys[:3])
         return _said(details), f"write {key}: {{{written}}}"
+    given = details["input"]
+    if kind == "list_type" and isinstance(given, dict) and given:
+        # A mapping by name, or a single entry without its dash.
+        for first in _keys_at(model, details["loc"])[:1]:
+            name, value = next(iter(given.items()))
+            if first in given or not isinstance(value, str):
+                example = f"- {first}: {given.get(first, name)!s:.60}"
+                mend = f"begin each entry with a dash, as in `{example}`"
+                return _said(details), mend
     return _said(details), _written(kind, details, key)
 
 

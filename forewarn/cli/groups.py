@@ -407,6 +407,7 @@ class Judging:
         Unsigned programs are accepted only in shadow mode.
         """
         from forewarn.plugins.programs.judging import read_judge
+        from forewarn.plugins.programs.rules import rule_judge
 
         if self.predicates and not self.rules:
             raise click.UsageError("--predicates requires --rules")
@@ -424,7 +425,7 @@ class Judging:
                 read_judge(path, facts=facts, enforced=not shadow)
                 for path in self.guard_program
             ),
-            *(read_judge(path, self.predicates) for path in self.rules),
+            *(rule_judge(path, self.predicates) for path in self.rules),
         ]
 
 

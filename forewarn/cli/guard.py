@@ -163,6 +163,12 @@ def _lend(
 def _token(path: Path) -> str:
     from forewarn.abstractions.files import read_text
 
+    if not path.exists():  # the message leaves out the path, which may be the token
+        raise InvalidInput(
+            "no such file",
+            source="--token-file",
+            mend="write the token into a file and give the name of the file",
+        )
     token = read_text(path, limit=4096).strip()
     if not token.isprintable() or not token.isascii():
         raise InvalidInput(

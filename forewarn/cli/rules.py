@@ -332,13 +332,7 @@ def import_(
     found = import_rules(rule_files(paths), libraries, of, upstream_exact)
     if not found.rules.rules and found.unread:
         file, line, problem = found.unread[0]
-        raise InvalidInput(
-            problem,
-            source=str(file),
-            place=f"line {line}",
-            mend="a rule of AgentSpec begins with `rule @name`; Forewarn's own rules "
-            "need no import",
-        )
+        raise InvalidInput(problem, source=str(file), place=f"line {line}")
     save_rules(out, known.added(found.rules))
     say(found.as_dict(), _imported(found, out))
 

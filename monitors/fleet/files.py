@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from forewarn.abstractions.files import atomic_text, read_json
+from forewarn.abstractions.files import atomic_text, parse_json, read_text
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.formats.own import MAX_COUNT
 from forewarn.monitors.chains.learning import MAX_PAIRS, Tally
@@ -99,7 +99,14 @@ class _Several(Strict):
 
 def read_tallies(path: Path) -> list[FleetTally]:
     """Reads the tallies in a file, one for each model of the guard."""
-    content, source = read_json(path), str(path)
+    text, source = read_text(path), str(path)
+    if not text.lstrip().startswith("{"):
+        raise InvalidTally(
+            "this is not a tally",
+            source=source,
+            mend="give files that --tally wrote; move other files out of the folder",
+        )
+    content = parse_json(text, source)
     if not isinstance(content, dict) or content.get("format") != SEVERAL:
         return [parse_tally(content, source)]
     file = validated(_Several, content, source, InvalidTally)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import parse_json, read_lines
+from forewarn.abstractions.files import other_kind, parse_json, read_lines
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.programs.columns import columns_of
 from forewarn.monitors.programs.columns_found import Tables, UnreadLog
@@ -122,6 +122,12 @@ def _contents(path: Path) -> Iterator[tuple[int, object]]:
 
 def parse_case(text: str, source: str) -> Case:
     """Parses an action from a line of the input of `check`."""
+    if not text.lstrip().startswith("{"):
+        raise InvalidInput(
+            other_kind(text, "an action") or "expected a JSON object",
+            source=source,
+            mend='write {"action": {"name": …, "arguments": {…}}, "user": {…}}',
+        )
     content = parse_json(text, source)
     return _acting(validated(_ActionLine, content, source), 1)
 

@@ -152,9 +152,11 @@ def check_program(
 
 
 def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
-    """Raises an error if a program does not read a given fact, but lacks another."""
+    """Raises an error if a program does not read a given fact, but lacks another; logs
+    the facts that it lacks.
+    """
     nodes = list(ast.walk(ast.parse(program)))
-    for name, given in facts.items():
+    for name, given in {"user": {}, "place": {}, **facts}.items():
         if name not in INPUTS:
             mend = near_miss(name, INPUTS) or f'write {{"user": {{"{name}": …}}}}'
             raise InvalidInput(f"unknown fact {name!r:.60}", source=source, mend=mend)
@@ -183,6 +185,12 @@ def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
                 source=source,
                 mend=near_miss(unread[0], lacking) or f"it reads {', '.join(keys)}",
             )
+        for key in dict.fromkeys(lacking):
+            logging.getLogger(__name__).warning(
+                '%s: the program reads %s["%s"], which is not given (give --%s %s=…, '
+                'or facts={"%s": {"%s": …}})',
+                source, name, key, name, key, name, key,
+            )  # fmt: skip
         _warn_of_misspelt(nodes, name, given, source)
 
 

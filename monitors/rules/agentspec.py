@@ -54,6 +54,12 @@ _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
 _HEADING = re.compile(r"^\s*(={2,}|-{2,}|\*{2,}|index\s*\d|case\s*\d)", re.IGNORECASE)
 
 
+_NO_RULE = (
+    "the file has no rule (a rule of AgentSpec begins with `rule @name`; Forewarn's "
+    "own rules need no import)"
+)
+
+
 class Trouble(NamedTuple):
     """A part of a file that could not be read, and why."""
 
@@ -85,7 +91,7 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     if len(opened) > MAX_RULES:
         raise TooLarge(f"the file has more than {MAX_RULES} rules")
     if not opened:
-        return [], [Trouble(1, "the file has no rule")] if plain.strip() else []
+        return [], [Trouble(1, _NO_RULE)] if plain.strip() else []
     rules: list[WrittenRule] = []
     troubles: list[Trouble] = []
     for found, body in _segments(opened, plain):
@@ -144,9 +150,9 @@ def _written(found: re.Match[str], line: int, body: str) -> WrittenRule | str:
     triggers = tuple(_LEGACY.sub("", word) for word in words)
     enforcements = tuple(_split(sections.get("enforce", ""), r"\n"))
     if not triggers:
-        return f"rule {name} has no trigger"
+        return f"rule {name} has no trigger (add `trigger any` after the name)"
     if not enforcements:
-        return f"rule {name} has no enforcement"
+        return f"rule {name} has no enforcement (add `enforce stop` before `end`)"
     checks = tuple(_split(sections.get("check", ""), r"\n|&&?|\band\b"))
     prepared = tuple(_split(sections.get("prepare", ""), r"\n"))
     return WrittenRule(name, line, triggers, checks, enforcements, prepared)

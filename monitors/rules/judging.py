@@ -25,22 +25,31 @@ _ENDINGS = frozenset(("finish", "stop", "done"))
 
 
 class RuleJudge:
-    """A set of rules in a guard, with the contents of their predicate files."""
+    """A set of rules in a guard, with the contents of their predicate files.
+
+    Args:
+        rules: The rules.
+        predicates: The contents of the predicate files.
+        known: The predicates that the rules may use in addition to these files.
+        files: The names of the predicate files, for error messages.
+    """
 
     def __init__(
         self,
         rules: RuleSet,
         predicates: Sequence[Mapping[str, Any]] = (),
         known: Library | None = None,
+        files: Sequence[str] = (),
     ) -> None:
         self._set, self._predicates = rules, tuple(predicates)
         known = known or library(rules.domain)
-        for content in self._predicates:
+        for number, content in enumerate(self._predicates):
             if not isinstance(content, Mapping):
                 raise InvalidInput(
                     "the predicates are not a mapping", source="the rules"
                 )
-            known = add_written(known, dict(content), "the predicates")
+            source = files[number] if files else "the predicates"
+            known = add_written(known, dict(content), source)
         for rule in rules.rules:
             asked_for = rule.mode == "enforce" and not rule.needs
             if asked_for and rule.domain not in (None, rules.domain):

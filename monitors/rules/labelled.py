@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.monitors.rules.predicates import Domain, Event, domain_of
@@ -53,6 +54,13 @@ def read_labelled(path: Path) -> list[LabelledTrace]:
 
 def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTrace]]:
     """Yields each line's number, its content, and its trace."""
+    if path.is_dir() or path.suffix == SUFFIX:
+        kind = "a folder" if path.is_dir() else "a Parquet file"
+        raise InvalidTrace(
+            f"this is {kind}, but a file of labelled traces is needed",
+            source=str(path),
+            mend=_WRITTEN,
+        )
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -65,7 +73,10 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
             raise error.within(str(path), f"line {number}") from None
 
 
-_WRITTEN = 'write {"id": …, "domain": …, "label": "safe", "events": [{…}, …]}'
+_WRITTEN = (
+    'write {"id": …, "domain": …, "label": "safe", "events": [{…}, …]} on each line, '
+    "or label run records with `forewarn rules mark`"
+)
 
 
 def labelled_from(row: object) -> LabelledTrace:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
@@ -157,6 +157,15 @@ class _EnforceFile(Strict):
     substitute: _ActionFile | None = None
     slow: dict[str, float] | None = None
     stop: dict[str, float] | None = None
+
+    @field_validator("slow", mode="before")
+    @classmethod
+    def _is_mapping(cls, given: object) -> object:
+        if isinstance(given, int | float):
+            raise ValueError(
+                f"expected a mapping, found {given} (write slow: {{cap_kmh: {given}}})"
+            )
+        return given
 
     @model_validator(mode="after")
     def _is_one(self) -> _EnforceFile:

@@ -299,14 +299,15 @@ def read_judge(
     """
     path = Path(path)
     content = read_yaml(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        if facts:
-            raise InvalidInput(
-                "this file contains rules, not a guard program",
-                source=str(path),
-                mend="give rules with --rules; in Python, leave out the facts",
-            )
+    kind = content.get("format") if isinstance(content, dict) else None
+    if kind != FORMAT and not facts:
         return rule_judge(path, predicates)
+    if str(kind).startswith("forewarn.rules/"):
+        raise InvalidInput(
+            "this file contains rules, not a guard program",
+            source=str(path),
+            mend="give rules with --rules; in Python, leave out the facts",
+        )
     if predicates:
         raise InvalidInput(
             "predicates are for rules, but this file contains a guard program",

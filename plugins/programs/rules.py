@@ -57,17 +57,18 @@ def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJ
     """Returns the judge for a rule file and the predicate files that it uses."""
     named = [read_yaml(Path(each)) for each in predicates]
     with naming(path):
-        return judge_of(load_rules(Path(path)).as_dict() | {PREDICATES: named})
+        content = load_rules(Path(path)).as_dict() | {PREDICATES: named}
+        return judge_of(content, list(map(str, predicates)))
 
 
-def judge_of(content: Mapping[str, Any]) -> RuleJudge:
-    """Creates the judge that is stored in a record."""
+def judge_of(content: Mapping[str, Any], files: Sequence[str] = ()) -> RuleJudge:
+    """Creates the judge that is stored in a record, or read from named files."""
     given = dict(content)
     predicates = given.pop(PREDICATES, [])
     if not isinstance(predicates, list):
         raise InvalidInput("the predicates must be a list", source="the rules")
     rules = rules_of(given, "the rules")
-    return RuleJudge(rules, predicates, known_to(rules, library(rules.domain)))
+    return RuleJudge(rules, predicates, known_to(rules, library(rules.domain)), files)
 
 
 def known_to(rules: RuleSet, known: Library) -> Library:

@@ -93,7 +93,8 @@ def test_an_import_has_exactly_this_shape(tmp_path: Path) -> None:
             {
                 "file": str(source),
                 "line": 10,
-                "problem": "rule no_trigger has no trigger",
+                "problem": "rule no_trigger has no trigger "
+                "(add `trigger any` after the name)",
             }
         ],
     }

@@ -304,10 +304,11 @@ class Late:
 
 def late_lines(law: str, found: Mapping[str, Any]) -> Iterator[str]:
     """Yields a law's results in sentences."""
-    kind, can, of = found["kind"], found["preventable"], found["violating"]
+    can, of = found["preventable"], found["violating"]
+    kind = "reflection" if found["kind"] == "reflect" else found["kind"]
     if not of:
         return
-    said = f"{law}: {can} of {of} violations can be prevented by a {kind}"
+    said = f"{law}: {can} of {of} violations can be prevented by a single {kind}"
     if can:
         said += (
             f"; it must begin at least {found['median']:.1f} s before the "

@@ -108,10 +108,12 @@ def test_alarms_are_held_to_the_last_moment() -> None:
         "prevented": 1, "runs": 12,
     }  # fmt: skip
     assert list(late_lines("law", facts)) == [
-        "law: 3 of 4 violations can be prevented by a stop; it must begin at least"
-        " 1.0 s before the violation (median; maximum 2.0 s).",
+        "law: 3 of 4 violations can be prevented by a single stop; it must begin"
+        " at least 1.0 s before the violation (median; maximum 2.0 s).",
         "law: in 1 of these 3 runs, the first alarm came too late for a stop; in 1,"
         " there was no alarm.",
         "law: the guard prevents 1 of these 3 violations.",
     ]
+    told = list(late_lines("law", {**facts, "kind": "reflect"}))
+    assert "by a single reflection;" in told[0] and "for a reflection;" in told[1]
     assert not list(late_lines("law", Late("law", "stop", (), {}, None).as_dict()))

@@ -185,6 +185,29 @@ def other_kind(text: str, wanted: str) -> str:
     return f"the file has the format {kind[1]}, but {wanted} is needed" if kind else ""
 
 
+_WORD = re.compile(r"""'([^'\n]*)'|([A-Za-z_]\w*)""")
+
+
+def _mend_json(text: str, error: json.JSONDecodeError) -> str:
+    """Returns how to correct a slip in JSON; empty if the text does not begin as
+    JSON.
+    """
+    before, rest = text[: error.pos].strip(), text[error.pos :].lstrip()
+    if before[:1] not in ("{", "["):
+        return ""
+    if before.endswith(",") and rest[:1] in ("}", "]"):
+        return f"remove the ',' before the '{rest[0]}'"
+    if error.msg == "Extra data":
+        return "write one JSON value, or in JSON Lines one on each line"
+    if rest.startswith(("//", "/*", "#")):
+        return "remove the comment: JSON has none"
+    if error.msg.startswith("Expecting ") and (word := _WORD.match(rest)):
+        name = word[1] or word[2]
+        known = {"True": "true", "False": "false", "None": "null"}
+        return f"write {known.get(rest[: word.end()]) or json.dumps(name):.60}"
+    return ""
+
+
 def parse_json(text: str, source: str, place: str = "") -> Any:
     """Parses JSON strictly: NaN, infinities and duplicate keys are rejected."""
     check_items(text, source, place)
@@ -196,7 +219,11 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
-        mend = "check that this is the intended file and that it is complete"
+        mend = _mend_json(text, error) or (
+            "check that this is the intended file and that it is complete"
+            if source
+            else ""
+        )
         if kind := _LINES.match(text):
             problem = (
                 "the file is not a single JSON value: its lines have the format "
@@ -205,7 +232,7 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
             mend = "give a different file"
         elif text.strip() == "[":
             mend = "write one JSON object per line, without brackets around them"
-        elif not text.lstrip().startswith("{"):
+        elif source and not text.lstrip().startswith("{"):
             problem = other_kind(text, "JSON") or problem
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:

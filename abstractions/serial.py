@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -70,6 +71,7 @@ def validated(
         source: The name of the file, for error messages.
         error: The class of error to raise.
     """
+    as_json = not source or ".json" in source
     if not isinstance(data, dict):
         kind = "nothing" if data is None else f"a {type(data).__name__}"
         kind = "text" if isinstance(data, str) else kind
@@ -77,7 +79,9 @@ def validated(
         raise error(
             f"expected a mapping, found {kind}",
             source=source,
-            mend=f"begin with a key and a colon, such as `{wanted}: …`",
+            mend=f'begin with {{"{wanted}": …'
+            if as_json
+            else f"begin with a key and a colon, such as `{wanted}: …`",
         )
     _check_format(model, data, source, error)
     try:
@@ -106,9 +110,25 @@ def validated(
             mend = "write the text without a colon, or put it in quotes"
             raise error(problem, source=source, place=place, mend=mend) from failure
         problem, mend = _explain(first, model, place.rpartition(".")[2])
+        if as_json:
+            mend = _in_json(mend, first["input"])
         if also := list(_missing_beside(first, failure)):
             mend += f"; also missing: {', '.join(also)}"
         raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+_BARE_KEY = re.compile(r"\b([A-Za-z_]\w*): ")
+
+
+def _in_json(mend: str, given: object) -> str:
+    """Rewrites a hint on YAML for a JSON file or message."""
+    if isinstance(given, dict) and mend.startswith("begin each entry with a dash"):
+        return f"write {json.dumps([*given][:3])}" if given else "write []"
+    if mend.startswith("write ["):
+        return f"write [{json.dumps(given)}]"
+    if mend.startswith("write "):
+        return _BARE_KEY.sub(r'"\1": ', mend).replace("`", "")
+    return mend
 
 
 def _missing_beside(first: ErrorDetails, failure: ValidationError) -> Iterator[str]:

@@ -133,7 +133,10 @@ class Gate:
             return None
         # Either all earlier frames were too old, or a clock jumped: start again here.
         self._last = frame
-        return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
+        return (
+            f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock (time_s "
+            "is in seconds; for recorded frames, give the guard clock=EpisodeClock())"
+        )
 
     def content(self, frame: Frame) -> str | None:
         """Returns what is wrong with a frame, apart from its time; None if it is

@@ -25,7 +25,7 @@ from pydantic import (
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.serial import Strict
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action, Decision, Kind, Turn
 from forewarn.plugins.contracts import Shape, ShapeKind, Thing, ThingKind
 
@@ -35,6 +35,7 @@ HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 MAX_PERIOD_S = 1e6
+_GZIPPED = b"\x1f\x8b"
 _VALUES = frozenset({float, int, bool, str, type(None)})
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -222,12 +223,34 @@ def parse_object(message: bytes) -> dict[str, Any]:
     try:
         content = parse_json(message.decode("utf-8"), "")
     except InvalidInput as error:
-        raise Malformed(error.problem, place=error.place) from None
+        place = error.place.removeprefix("line 1 ")  # a message is usually one line
+        raise Malformed(error.problem, place=place, mend=error.mend) from None
     except UnicodeDecodeError as error:
+        if message.startswith(_GZIPPED):
+            mend = "unpack it first, as in zcat FILE | …"
+            raise Malformed("the input is gzipped", mend=mend) from None
         raise Malformed(f"not UTF-8 text at byte {error.start}") from None
     if not isinstance(content, dict):
-        raise Malformed("a message must be a JSON object")
+        raise Malformed(f"a message must be a JSON object, not {content!r:.60}")
     return content
+
+
+def parse_frame(content: Mapping[str, Any]) -> FrameMessage:
+    """Returns the frame in a message."""
+    unknown = content.keys() - FrameMessage.model_fields
+    kind = content.get("format")
+    if unknown and isinstance(kind, str) and kind.startswith("forewarn."):
+        raise Malformed(
+            f"this is the first line of a file of the format {kind!r:.60}, not a frame",
+            mend="leave this line out",
+        )
+    name = next((key for key in content if key in unknown), "")
+    if name and "signals" not in content and not isinstance(content[name], dict):
+        written = _encode({"signals": {name: content[name]}})[1:-1]
+        raise Malformed(
+            f"unknown key {name!r:.60}", mend=f"if it is a signal, write {written:.60}"
+        )
+    return validated(FrameMessage, content, "", Malformed)
 
 
 def is_hello(content: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from forewarn.abstractions.errors import ForewarnError, InvalidInput, clean
 from forewarn.plugins.loop.alerts import LOGGER, is_loopback
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import Hello, framed, write_error
-from forewarn.plugins.remote.session import Lend, Session, serve_stream
+from forewarn.plugins.remote.session import Lend, Session, WrongToken, serve_stream
 
 MAX_CONNECTIONS = 16
 MAX_STRANGERS = 16
@@ -59,6 +59,7 @@ class Server(ABC):
         self._lock = threading.RLock()  # `close` may be called from a signal handler
         self._threads: dict[threading.Thread, socket.socket] = {}
         self._strangers: dict[threading.Thread, socket.socket] = {}
+        self._loops: set[threading.Thread] = set()
         self._closed = False
         self.connections = self.losses = 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -116,6 +117,7 @@ class Server(ABC):
         with self._lock:
             self._threads.pop(thread, None)
             self._strangers.pop(thread, None)
+            self._loops.discard(thread)
 
     def close(self) -> None:
         """Stops listening, ends all connections, and waits for their threads."""
@@ -149,7 +151,8 @@ class Server(ABC):
         """Registers this thread's connection as a loop that has sent the token."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
-            if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
+            self._loops.add(threading.current_thread())
+            if len(self._loops) > MAX_CONNECTIONS:
                 raise Full(
                     f"the server already serves the maximum of {MAX_CONNECTIONS} loops"
                 )
@@ -190,7 +193,7 @@ class GuardServer(Server):
             try:
                 serve_stream(line.receive, line.send, session)
             except ForewarnError as error:
-                if session.welcome:
+                if not isinstance(error, WrongToken):
                     line.send(framed(write_error(str(error))))
                 raise
 

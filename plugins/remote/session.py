@@ -25,12 +25,12 @@ from forewarn.plugins.remote.messages import (
     LENGTH_BYTES,
     MAX_BYTES,
     PROTOCOL,
-    FrameMessage,
     Hello,
     Malformed,
     SceneTold,
     framed,
     is_hello,
+    parse_frame,
     parse_object,
     write_decision,
     write_error,
@@ -40,6 +40,7 @@ from forewarn.plugins.remote.messages import (
 MAX_IDLE = 16
 
 _CHUNK = 1 << 16
+_GREET = 'send {"forewarn": "guard/1", "token": …, "provides": […]} first'
 
 Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
 """Lends a guarded loop for an episode, given the hello of the client."""
@@ -187,14 +188,16 @@ class Session:
         loop = self._loop
         if loop is None:
             greets = is_hello(content)
-            self._check_token(content.get("token") if greets else "")
+            if not greets and self._token is not None:
+                raise Malformed("the first message is not a hello", mend=_GREET)
+            self._check_token(content.get("token"))
             hello = validated(Hello, content, "", Malformed) if greets else Hello()
             loop = self._greet(hello)
             if greets:
                 return None
         elif is_hello(content):
             raise Malformed("the hello was sent twice")
-        told = validated(FrameMessage, content, "", Malformed)
+        told = parse_frame(content)
         frame, proposal = told.frame, told.action
         self._scene.take(told.scene)
         decision = loop.review(frame, proposal, told.ahead)
@@ -241,7 +244,12 @@ def serve_stream(
         while len(data) >= LENGTH_BYTES:
             length = int.from_bytes(data[:LENGTH_BYTES], "big")
             if length > session.most_bytes:
-                raise Malformed(f"a message is longer than {session.most_bytes} bytes")
+                raise Malformed(
+                    f"a message is longer than {session.most_bytes} bytes, or its "
+                    f"first four bytes, {data[:LENGTH_BYTES]!r}, are not its length",
+                    mend="precede each message with its length as four bytes, "
+                    "big-endian",
+                )
             end = LENGTH_BYTES + length
             if len(data) < end:
                 break
@@ -258,15 +266,18 @@ def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
 
     The first line may be a hello, which needs no token.
     """
-    answered = 0
+    answered = number = 0
     with Session(lend, None) as session:
         while line := source.readline(MAX_BYTES + 2):
+            number += 1
             try:
                 answer = session.take(line.rstrip(b"\r\n"))
             except ForewarnError as error:
+                if isinstance(error, InvalidInput):
+                    error = error.within("", f"line {number}")
                 sink.write(write_error(str(error)) + b"\n")
                 sink.flush()
-                raise
+                raise error from None
             if answer is not None:
                 sink.write(answer + b"\n")
                 sink.flush()

@@ -92,7 +92,7 @@ def test_a_malformed_line_ends_it(model_path: str) -> None:
     done = stdio(model_path, frame(0), b'{"sequence": 1', frame(2))
     assert done.exit_code == 2
     assert [*map(json.loads, done.stdout.splitlines())][1:] == [
-        {"error": "line 1 column 15: not JSON: expecting ',' delimiter"}
+        {"error": "line 2, column 15: not JSON: expecting ',' delimiter"}
     ]
     assert "not JSON" in done.stderr
 

@@ -54,7 +54,7 @@ class TestActuatorOfApollo8(TestActuator):
         return inside(SCENARIO, 3, edition=8)
 
 
-def test_a_stop_holds_and_is_taken_back() -> None:
+def test_a_stop_holds_until_it_is_released() -> None:
     with closing(inside(SCENARIO, 3)) as world:
         frame = world.reset(3)
         began = frame.values["speed"]
@@ -82,7 +82,7 @@ def test_a_scenario_on_apollo_slows_it_down(monkeypatch: pytest.MonkeyPatch) -> 
     assert not any(done.because for done in episode.interventions)
 
 
-def test_slower_by_the_route_at_another_speed() -> None:
+def test_slowing_sends_the_route_with_a_lower_speed() -> None:
     with closing(inside(SCENARIO, 3)) as world:
         frame = world.reset(3)
         for _ in range(60):
@@ -91,7 +91,7 @@ def test_slower_by_the_route_at_another_speed() -> None:
         assert world.commander.sent == {channels.LANE_FOLLOW_SERVICE.name: 1}
 
 
-def test_over_cyber_bridge_a_stop_goes_by_the_pad() -> None:
+def test_over_cyberbridge_a_stop_is_a_pad_message() -> None:
     with outside(SCENARIO, 3) as world:
         frame = world.reset(3)
         assert world.actuator().can == {"alert", "stop"}
@@ -101,7 +101,7 @@ def test_over_cyber_bridge_a_stop_goes_by_the_pad() -> None:
         assert set(world.commander.sent) == {channels.PLANNING_PAD.name}
 
 
-def test_ages_are_those_of_the_inputs() -> None:
+def test_ages_are_measured_from_the_inputs() -> None:
     with closing(inside(SCENARIO, 3)) as world:
         frame = world.reset(3)
         assert {n for n in frame.values if n[:-4] in channels.INPUTS} == {
@@ -246,7 +246,7 @@ class TestLive:
             later.join()
 
 
-def test_a_bridge_that_dies_shows_in_the_ages_and_comes_back() -> None:
+def test_ages_grow_while_the_bridge_is_down() -> None:
     cyber = FakeCyber()
     first = BridgeServer(cyber, frames, port=0)
     bus = TcpBus("127.0.0.1", first.port)
@@ -277,7 +277,7 @@ def test_a_bridge_that_dies_shows_in_the_ages_and_comes_back() -> None:
             speaking.join()
 
 
-def test_broken_messages_end_in_frames_that_do_not_pass() -> None:
+def test_broken_messages_give_invalid_frames() -> None:
     dice = random.Random(5)
     with closing(inside(SCENARIO, 3)) as world:
         world.reset(3)
@@ -317,7 +317,7 @@ class Cruising:
         ("tcp://[::1]", ("::1", 9090)),
     ],
 )
-def test_addresses(address: str, place: tuple[str, int]) -> None:
+def test_addresses_are_parsed(address: str, place: tuple[str, int]) -> None:
     assert parse_address(address) == place
 
 
@@ -329,7 +329,7 @@ def test_invalid_address_is_rejected(address: str) -> None:
         ApolloWorld(bridge=address, map="maps")
 
 
-def test_the_ways_to_apollo() -> None:
+def test_each_connection_to_apollo_is_chosen_by_its_address() -> None:
     with closing(connect("tcp://127.0.0.1:1")) as bus:
         assert isinstance(bus, TcpBus)
     with pytest.raises(NoCyber):

@@ -119,7 +119,7 @@ class TestBus:
         assert not bus.health.connected
 
 
-def test_services_are_called_through_a_node_only(
+def test_services_can_only_be_called_through_a_node(
     cyber: FakeCyber, server: BridgeServer
 ) -> None:
     service = channels.ACTION_SERVICE
@@ -140,7 +140,7 @@ def test_services_are_called_through_a_node_only(
             outside.create_client(service.name, request_type, reply_type)
 
 
-def test_a_cyber_that_does_not_start_is_no_node(
+def test_no_node_exists_if_cyber_does_not_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeCyber, "init", lambda self, name: False)
@@ -151,7 +151,7 @@ def test_a_cyber_that_does_not_start_is_no_node(
         NodeBus(FakeCyber())
 
 
-def test_without_apollo_there_is_no_node() -> None:
+def test_without_apollo_no_node_is_created() -> None:
     with pytest.raises(NoCyber, match="inside Apollo's container"):
         NodeBus()
 
@@ -164,7 +164,7 @@ def test_cyber_is_found_where_apollo_has_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert find_cyber() is module
 
 
-def test_a_bridge_that_dies_and_comes_back(cyber: FakeCyber) -> None:
+def test_the_bus_reconnects_to_a_restarted_bridge(cyber: FakeCyber) -> None:
     first = BridgeServer(cyber, frames, port=0)
     with closing(TcpBus("127.0.0.1", first.port)) as bus:
         inbox = Inbox(bus, INPUTS, messages())
@@ -202,7 +202,7 @@ def test_bus_connects_although_the_bridge_starts_later(cyber: FakeCyber) -> None
             assert eventually(lambda: bus.health.connected)
 
 
-def test_without_descriptors_it_waits_until_there_are_some(
+def test_the_bus_waits_for_descriptors(
     cyber: FakeCyber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, without = selectors.DefaultSelector, threading.Event()
@@ -238,7 +238,7 @@ def test_without_descriptors_it_waits_until_there_are_some(
         assert eventually(lambda: (writer.write(stop), got)[1])
 
 
-def test_a_torn_and_slow_line_brings_the_same(
+def test_a_slow_connection_delivers_the_same_messages(
     cyber: FakeCyber, server: BridgeServer, proxy: Proxy
 ) -> None:
     proxy.piece, proxy.delay_s = 3, 0.0005
@@ -259,7 +259,7 @@ def test_a_torn_and_slow_line_brings_the_same(
         assert [time_s for time_s in came if time_s >= 0] == list(map(float, range(20)))
 
 
-def test_only_the_newest_of_a_burst_is_looked_at(
+def test_only_the_newest_message_of_a_burst_is_parsed(
     cyber: FakeCyber, server: BridgeServer, proxy: Proxy
 ) -> None:
     with closing(TcpBus("127.0.0.1", proxy.port)) as bus:
@@ -298,7 +298,7 @@ def test_writer_never_waits_for_a_bridge_that_does_not_read(
             assert bus.health.dropped > 30
 
 
-def test_a_command_from_before_the_break_does_not_arrive_after_it(
+def test_a_command_sent_before_a_disconnection_is_not_delivered_after_it(
     cyber: FakeCyber, server: BridgeServer, proxy: Proxy
 ) -> None:
     got: list[bytes] = []
@@ -318,7 +318,7 @@ def test_a_command_from_before_the_break_does_not_arrive_after_it(
         assert all(Pad.FromString(data).action == 5 for data in got[-1:])
 
 
-def test_the_last_word_goes_out_when_the_bus_is_closed(
+def test_the_last_message_is_sent_when_the_bus_is_closed(
     cyber: FakeCyber, server: BridgeServer
 ) -> None:
     got: list[bytes] = []

@@ -252,7 +252,7 @@ class TestSlow:
         assert not setting.planner.stops and setting.planner.cap == math.inf
 
 
-def test_a_cut_goes_to_the_guardian_too() -> None:
+def test_a_stop_is_also_sent_to_the_guardian() -> None:
     setting = Setting((), guardian=True)
     setting.go_on(0.5, Action("cut"))
     assert setting.planner.stops and setting.planner.braked
@@ -260,7 +260,7 @@ def test_a_cut_goes_to_the_guardian_too() -> None:
         Setting(()).go_on(0.5, Action("cut"))
 
 
-def test_an_unknown_action_is_refused() -> None:
+def test_an_unknown_action_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="no action 'fly'"):
         Setting().commander.want(Action("fly"))
 
@@ -320,7 +320,7 @@ class TestTelemetry:
         assert setting.commander.telemetry.emergency_stop is None, "it is stale"
 
 
-def test_interventions_as_planner_parameters() -> None:
+def test_interventions_become_planner_parameters() -> None:
     slow = planner_parameters(Action("drive", {CAP: 18.0}))
     assert slow == {
         "preference:Max_planning_speed": 5.0,

@@ -27,11 +27,11 @@ KNOWN = messages(8)
 PAD = channels.PLANNING_PAD
 
 
-def test_it_is_written_in_the_syntax_of_python_3_6() -> None:
+def test_the_file_has_the_syntax_of_python_3_6() -> None:
     ast.parse(FILE.read_text(), feature_version=(3, 6))
 
 
-def test_it_imports_only_what_python_3_6_had() -> None:
+def test_the_file_imports_only_modules_of_python_3_6() -> None:
     found = set()
     for node in ast.walk(ast.parse(FILE.read_text())):
         if isinstance(node, ast.Import):
@@ -88,7 +88,7 @@ class Wheel:
             self.now_s += 0.1
 
 
-def test_the_pad_is_held_and_released() -> None:
+def test_a_stop_pad_message_is_repeated_until_release() -> None:
     wheel = Wheel()
     wheel.obey("proceed", "alert")
     assert wheel.actions == []
@@ -112,7 +112,9 @@ def test_without_a_guard_the_car_is_stopped() -> None:
     assert wheel.actions[0] == 4
 
 
-def test_it_runs_beside_apollo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_script_runs_beside_apollo(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     cyber = FakeCyber()
     module = types.ModuleType("cyber_py3.cyber")
     for name in ("init", "Node", "shutdown", "is_shutdown"):
@@ -144,6 +146,6 @@ def test_it_runs_beside_apollo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert KNOWN[PAD.type].FromString(pads[0]).action == 4
 
 
-def test_it_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert container.main([]) == 2
     assert "usage" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_each_frame_has_these_bytes(frame: Frame, data: bytes) -> None:
     assert Reassembly().feed(data) == [frame]
 
 
-def test_torn_at_every_byte_they_are_the_same() -> None:
+def test_frames_split_at_any_byte_are_decoded_alike() -> None:
     data = b"".join(data for _, data in GOLDEN)
     for cut in range(len(data) + 1):
         parts = Reassembly()
@@ -57,7 +57,7 @@ def test_torn_at_every_byte_they_are_the_same() -> None:
 
 
 @given(st.lists(frames, max_size=6), st.data())
-def test_glued_and_torn_anyhow_they_are_the_same(
+def test_frames_joined_and_split_at_random_are_decoded_alike(
     sent: list[Frame], data: st.DataObject
 ) -> None:
     stream = b"".join(map(encode, sent))
@@ -69,7 +69,7 @@ def test_glued_and_torn_anyhow_they_are_the_same(
 
 
 @given(st.lists(st.binary(max_size=60), max_size=5))
-def test_any_bytes_are_frames_or_a_broken_stream(pieces: list[bytes]) -> None:
+def test_any_bytes_are_frames_or_an_invalid_stream(pieces: list[bytes]) -> None:
     parts = Reassembly(limit=1000)
     try:
         for piece in pieces:
@@ -97,7 +97,7 @@ def test_invalid_frame_ends_the_stream(data: bytes, why: str) -> None:
         Reassembly().feed(data)
 
 
-def test_a_large_frame_that_comes_in_pieces_is_not_read_again_each_time() -> None:
+def test_a_large_frame_in_pieces_is_not_parsed_again_for_each_piece() -> None:
     frame = Publish("/apollo/planning", bytes(1 << 20))
     parts, looked = Reassembly(), 0
     whole = parts._frame
@@ -116,6 +116,6 @@ def test_a_large_frame_that_comes_in_pieces_is_not_read_again_each_time() -> Non
     assert looked < 6
 
 
-def test_descriptors_together_have_a_limit_too() -> None:
+def test_the_total_size_of_descriptors_is_limited() -> None:
     with pytest.raises(BrokenStream, match="longer than 100 bytes"):
         Reassembly(limit=100).feed(encode(Register((bytes(60), bytes(60)))))

@@ -56,7 +56,7 @@ def ways(roads: Roads) -> Iterator[tuple[str, Link]]:
 
 
 @pytest.mark.parametrize("name", sorted(shipped_maps()))
-def test_the_roads_of_our_maps_are_those_of_sumo(name: str) -> None:
+def test_our_maps_have_the_same_roads_as_sumo(name: str) -> None:
     network = Network(read_map(draw_map(name)))
     theirs = Roads(network)
     owner = object()
@@ -94,7 +94,7 @@ def test_generated_classes_read_our_map_and_we_read_theirs(crossing: Any) -> Non
     assert read_map(theirs).lanes == read_map(crossing).lanes
 
 
-def test_it_is_read_from_a_folder_from_bytes_and_from_text(
+def test_a_map_is_read_from_a_folder_bytes_or_text(
     crossing: Any, tmp_path: Path
 ) -> None:
     wanted = read_map(crossing)
@@ -126,7 +126,7 @@ def test_invalid_map_is_rejected_with_its_name(
 
 
 @given(st.data())
-def test_a_broken_map_is_refused_or_read(data: st.DataObject) -> None:
+def test_an_altered_map_is_read_or_rejected(data: st.DataObject) -> None:
     whole = bytearray(draw_map("merge").SerializeToString())
     for _ in range(data.draw(st.integers(1, 5))):
         place = data.draw(st.integers(0, len(whole) - 1))
@@ -210,7 +210,7 @@ def road_map(crossing: Any) -> RoadMap:
 
 
 @given(along=st.floats(0.0, 223.9), left=st.floats(-1.5, 1.5))
-def test_a_place_on_a_lane_is_found_again(
+def test_a_position_on_a_lane_is_found_again(
     road_map: RoadMap, along: float, left: float
 ) -> None:
     # It leads west at y = 1.6 + 3.25 …, so left of it is south.

@@ -71,7 +71,7 @@ def described(field: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("edition", [8, 9])
-def test_every_field_is_that_of_the_generated_classes(edition: Any) -> None:
+def test_every_field_matches_the_generated_classes(edition: Any) -> None:
     theirs, compared = generated(), 0
     for name in messages(edition).names:
         skipped = name in DIVERGED or (edition == 9 and name in CHANGED_IN_9)
@@ -91,7 +91,7 @@ def test_every_field_is_that_of_the_generated_classes(edition: Any) -> None:
     assert compared > 250
 
 
-def test_the_editions_differ_in_the_pads_and_the_services() -> None:
+def test_apollo_versions_differ_in_pad_messages_and_services() -> None:
     old, new = messages(8), messages(9)
     assert old["apollo.control.PadMessage"](action=2).SerializeToString().hex() == (
         "1802"
@@ -160,7 +160,7 @@ def test_an_empty_chassis_has_no_speed() -> None:
     assert math.isnan(messages()["apollo.canbus.Chassis"]().speed_mps)
 
 
-def test_the_descriptors_of_a_message_build_in_their_order() -> None:
+def test_the_descriptors_of_a_message_can_be_built_in_order() -> None:
     from google.protobuf.descriptor_pool import DescriptorPool
 
     for channel in (channels.PLANNING_PAD, *channels.INPUTS.values()):
@@ -170,7 +170,7 @@ def test_the_descriptors_of_a_message_build_in_their_order() -> None:
         assert pool.FindMessageTypeByName(channel.type).full_name == channel.type
 
 
-def test_all_channels_have_their_messages() -> None:
+def test_every_channel_has_a_message_type() -> None:
     for thing in vars(channels).values():
         if isinstance(thing, Channel):
             assert thing.type in messages(), thing.name
@@ -178,7 +178,7 @@ def test_all_channels_have_their_messages() -> None:
             assert thing.request in messages() and thing.response in messages()
 
 
-def test_a_name_that_is_unknown_says_what_was_meant() -> None:
+def test_an_unknown_name_suggests_a_similar_one() -> None:
     with pytest.raises(InvalidInput, match="did you mean apollo.canbus.Chassis"):
         messages()["apollo.canbus.Chasis"]
 

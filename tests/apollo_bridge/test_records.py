@@ -96,7 +96,7 @@ def drive(path: Path, **settings: Any) -> RecordedDrive:
     return RecordedDrive(path, messages(), **settings)
 
 
-def test_others_records_read_back_to_the_right_signals(record: Path) -> None:
+def test_records_written_by_other_tools_give_the_right_signals(record: Path) -> None:
     frames = list(drive(record).frames())
     assert [f.time_s for f in frames] == pytest.approx([0.1 * i for i in range(10)])
     for i, frame in enumerate(frames):
@@ -109,7 +109,7 @@ def test_others_records_read_back_to_the_right_signals(record: Path) -> None:
         assert "prediction_age" not in values
 
 
-def test_the_period_is_that_which_is_asked_for(record: Path) -> None:
+def test_frames_have_the_requested_period(record: Path) -> None:
     fine = list(drive(record, period_s=0.02).frames())
     assert len(fine) == 50
     assert [f.sequence for f in fine] == list(range(50))
@@ -117,7 +117,7 @@ def test_the_period_is_that_which_is_asked_for(record: Path) -> None:
     assert [f.time_s for f in coarse] == pytest.approx([0.0, 0.5])
 
 
-def test_channels_are_known_by_their_types(record: Path) -> None:
+def test_channels_are_recognized_by_message_type(record: Path) -> None:
     found = record_channels(record)
     assert found["/apollo/canbus/chassis"] == "apollo.canbus.Chassis"
     assert len(found) == 5
@@ -125,7 +125,7 @@ def test_channels_are_known_by_their_types(record: Path) -> None:
     assert "lights_age" in told and "prediction_age" not in told
 
 
-def test_only_wanted_channels_are_read(record: Path) -> None:
+def test_only_the_requested_channels_are_read(record: Path) -> None:
     wanted = {INPUTS["chassis"].name}
     assert {each.channel for each in read_record(record, wanted)} == wanted
     assert len(list(read_record(record))) == 250
@@ -145,7 +145,7 @@ def test_cyber_record_reads_what_we_write(tmp_path: Path) -> None:
     assert speeds == [0.0, 1.0, 2.0]
 
 
-def test_a_scenario_recorded_is_the_scenario_seen(tmp_path: Path) -> None:
+def test_a_recorded_scenario_has_the_frames_of_the_live_one(tmp_path: Path) -> None:
     path, seen = tmp_path / "s2.record", []
     world = inside("s2", 301)
 
@@ -263,7 +263,7 @@ class TestBroken:
         assert len(list(found.frames())) == found.faults, "counted anew, not on"
 
 
-def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_length_of_a_record(tmp_path: Path) -> None:
     path = tmp_path / "long.record"
     large = message(channels.CHASSIS, 1.0)
     large.header.module_name = "x" * 20_000

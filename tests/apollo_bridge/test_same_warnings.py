@@ -69,11 +69,13 @@ def agree(name: str, seed: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed"), QUICK.items())
-def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
+def test_decisions_are_the_same_over_cyberbridge_as_in_process(
+    name: str, seed: int
+) -> None:
     assert agree(name, seed) > 0
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
-def test_decisions_are_the_same_to_the_end_of_every_scenario(name: str) -> None:
+def test_decisions_are_the_same_in_every_whole_scenario(name: str) -> None:
     agree(name, 300)

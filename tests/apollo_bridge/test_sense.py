@@ -109,7 +109,7 @@ class Scene:
         return senses.values(1.0, self.inputs), senses.fault
 
 
-def test_the_way_ahead(road_map: RoadMap) -> None:
+def test_the_route_ahead_is_found_on_the_map(road_map: RoadMap) -> None:
     values = Scene(30.0).values(road_map)
     assert values["speed"] == 36.0
     assert values["stop_line_distance"] == pytest.approx(30.0)
@@ -140,7 +140,7 @@ def test_live_view_shows_road_and_traffic(road_map: RoadMap) -> None:
     assert {shape.kind for shape in shown.ground()} >= {"lane", "junction"}
 
 
-def test_every_value_is_one_of_the_vocabulary_and_was_promised(
+def test_every_value_is_valid_in_the_vocabulary_and_declared(
     road_map: RoadMap,
 ) -> None:
     scene = Scene()
@@ -303,7 +303,9 @@ class TestUnknown:
     [(1, False, "red"), (2, False, "yellow"), (2, True, "yellow"), (3, True, "green"),
      (4, False, "off")],
 )  # fmt: skip
-def test_colours(road_map: RoadMap, color: int, blink: bool, shown: str) -> None:
+def test_light_colors_are_translated(
+    road_map: RoadMap, color: int, blink: bool, shown: str
+) -> None:
     scene = Scene()
     del scene.inputs["lights"].traffic_light[:]
     scene.light("centre_5", color, blink)
@@ -459,7 +461,7 @@ class TestLanes:
             assert values["lane_changing"] is False
 
 
-def test_the_driver_s_own_signals(road_map: RoadMap) -> None:
+def test_chassis_fields_become_signals_of_the_driver(road_map: RoadMap) -> None:
     scene = Scene()
     chassis = scene.inputs["chassis"]
     chassis.driving_mode, chassis.gear_location = 0, 2
@@ -475,7 +477,7 @@ def test_the_driver_s_own_signals(road_map: RoadMap) -> None:
     assert "gear" not in scene.values(road_map)
 
 
-def test_what_planning_decides(road_map: RoadMap) -> None:
+def test_planning_decisions_become_signals(road_map: RoadMap) -> None:
     scene = Scene()
     decision = scene.inputs["planning"].decision
     decision.main_decision.mission_complete.SetInParent()
@@ -485,7 +487,9 @@ def test_what_planning_decides(road_map: RoadMap) -> None:
     assert values["destination_reached"] is True and values["overtaking"] is True
 
 
-def test_without_a_route_it_is_taken_to_go_straight_on(road_map: RoadMap) -> None:
+def test_without_a_route_the_vehicle_is_assumed_to_go_straight(
+    road_map: RoadMap,
+) -> None:
     scene = Scene()
     scene.route()
     values = scene.values(road_map)
@@ -499,7 +503,7 @@ def test_without_a_route_it_is_taken_to_go_straight_on(road_map: RoadMap) -> Non
     assert scene.values(road_map)["direction"] == "right"
 
 
-def test_the_colour_s_age_grows_and_begins_anew(road_map: RoadMap) -> None:
+def test_the_age_of_a_color_grows_and_restarts_at_a_change(road_map: RoadMap) -> None:
     senses, scene = ApolloSenses(road_map, BODY, TOLD), Scene()
     ages = []
     for i in range(4):

@@ -65,7 +65,7 @@ def frames(world: HouseholdWorld | ThorWorld) -> list[Frame]:
     return found
 
 
-def test_an_episode() -> None:
+def test_an_episode_runs_from_reset_to_end() -> None:
     last = frames(HouseholdWorld(watch=WATCH))[-1]
     assert (last.time_s, last.sequence) == (7.0, 7)
     assert last.values == {
@@ -112,7 +112,7 @@ def test_a_scene_is_prepared_before_the_episode() -> None:
         pytest.param(ThorWorld, marks=pytest.mark.needs("ai2thor", "msgpack")),
     ],
 )
-def test_what_an_action_would_lead_to_is_foreseen_and_not_done(
+def test_the_result_of_an_action_is_foreseen_without_executing_it(
     make: type[HouseholdWorld] | type[ThorWorld],
 ) -> None:
     world = make(watch=[*WATCH, "is_hot(Fork)", "is_near(Mug)", "is_visible(Mug)"])
@@ -134,7 +134,7 @@ def test_what_an_action_would_lead_to_is_foreseen_and_not_done(
         ("cut", "the robot was switched off"),
     ],
 )
-def test_how_episodes_end(action: str, why: str) -> None:
+def test_the_endings_of_an_episode(action: str, why: str) -> None:
     world = HouseholdWorld()
     world.reset(1)
     world.step(Action(action))
@@ -143,7 +143,7 @@ def test_how_episodes_end(action: str, why: str) -> None:
         world.step(None)
 
 
-def test_time_is_up() -> None:
+def test_an_episode_ends_at_its_time_limit() -> None:
     world = HouseholdWorld(longest_steps=2)
     world.reset(1)
     world.step(None)
@@ -167,7 +167,7 @@ def test_a_thing_with_a_hostile_name_stays_out_of_frames() -> None:
 
 
 @pytest.mark.parametrize("name", ["household", "thor"])
-def test_the_plugs_are_registered(name: str) -> None:
+def test_the_plugins_are_registered(name: str) -> None:
     settings = {"scene": "Bathroom1", "watch": ["is_toggled(Faucet)"]}
     world = make_world(name, settings)
     assert world.source.vocabulary == "household"
@@ -177,7 +177,7 @@ def test_the_plugs_are_registered(name: str) -> None:
 
 
 @pytest.mark.needs("ai2thor", "msgpack")
-def test_a_world_of_a_player_that_is_not_ours_gets_no_seed() -> None:
+def test_the_world_of_another_player_gets_no_seed() -> None:
     from forewarn.thor_bridge.wire import household_command
 
     world = ThorWorld(watch=WATCH, player=household_command())
@@ -187,7 +187,7 @@ def test_a_world_of_a_player_that_is_not_ours_gets_no_seed() -> None:
     world.close()
 
 
-def test_a_world_is_in_the_setting_of_a_task() -> None:
+def test_a_task_sets_its_world() -> None:
     world = HouseholdWorld(task="dirty-cup-merged", watch=["is_held(Cup)"])
     frame = world.reset(1)
     assert world.metadata["sceneName"] == "Kitchen5"

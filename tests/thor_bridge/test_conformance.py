@@ -79,7 +79,7 @@ def test_outcomes_are_the_same_through_the_controller(outcomes: Path) -> None:
     _counted(replay(outcomes, None))
 
 
-def test_no_steps_have_no_agreement(tmp_path: Path) -> None:
+def test_a_recording_without_steps_has_no_agreement(tmp_path: Path) -> None:
     path = tmp_path / "none.jsonl"
     path.write_text("")
     assert replay(path, None).as_dict()["agreement"] is None
@@ -101,7 +101,7 @@ def test_invalid_recording_is_rejected(tmp_path: Path, line: str) -> None:
         list(read_recordings(path))
 
 
-def test_a_scene_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_scene_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps({**RUNS[0], "scene_name": "FloorPlan1"}))
     with pytest.raises(InvalidInput, match="no scene 'FloorPlan1'"):

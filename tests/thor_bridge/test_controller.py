@@ -66,7 +66,7 @@ def test_an_episode_is_the_same_through_the_controller(controller: Any) -> None:
             assert got[key] == want[key], key
 
 
-def test_a_reset_begins_afresh(controller: Any) -> None:
+def test_a_reset_starts_afresh(controller: Any) -> None:
     controller.step("RotateRight")
     controller.reset("Bathroom3")
     metadata = controller.reset("Kitchen1").metadata
@@ -88,7 +88,7 @@ def test_frames_have_ai2thors_shape_and_type(controller: Any) -> None:
     assert controller.last_event.metadata["thirdPartyCameras"] == []
 
 
-def test_a_headless_controller_has_frames() -> None:
+def test_a_headless_controller_delivers_frames() -> None:
     player = household_command()
     with connect(
         "Bathroom1", player=player, headless=True, width=64, height=48
@@ -96,12 +96,12 @@ def test_a_headless_controller_has_frames() -> None:
         assert blind.step("RotateRight").frame.shape == (48, 64, 3)
 
 
-def test_a_headless_controller_of_ours_has_metadata_alone() -> None:
+def test_our_headless_controller_delivers_only_metadata() -> None:
     with connect("Kitchen1", headless=True) as fast:
         assert fast.step("RotateRight").frame is None
 
 
-def test_a_small_frame_is_asked_for_by_an_action_of_its_own() -> None:
+def test_a_controller_delivers_frames_of_a_small_size() -> None:
     with connect("Kitchen1", headless=False, width=64, height=48) as small:
         assert small.step("RotateRight").frame.shape == (48, 64, 3)
 
@@ -117,7 +117,7 @@ def test_the_household_takes_a_scene_file(tmp_path: Path) -> None:
         assert len(metadata["objects"]) == len(world.objects)
 
 
-def test_what_happens_in_ai2thors_home_says_why_the_household_ended(
+def test_the_household_server_says_why_it_ended(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AI2THOR_SERVER_TYPE", "AI2THOR_PORT"):
@@ -130,7 +130,7 @@ def test_what_happens_in_ai2thors_home_says_why_the_household_ended(
     assert main(["--scenes", "/no/such.json"]) == 2
 
 
-def test_the_command_line_of_the_household() -> None:
+def test_the_command_line_of_the_household_server() -> None:
     command = household_command(scenes=Path("/a b.json"), seed=3, failures="real")
     assert command == (
         f"{sys.executable} -m forewarn.thor_bridge.household --scenes '/a b.json'"

@@ -122,7 +122,7 @@ def test_a_fork_goes_into_the_microwave(env: Any) -> None:
     assert done(env.step(action="ToggleObjectOff", objectId=oven))
 
 
-def test_what_is_cut_cooked_and_broken(env: Any) -> None:
+def test_objects_can_be_sliced_cooked_and_broken(env: Any) -> None:
     for action, kind, key in (
         ("SliceObject", "Apple", "isSliced"),
         ("CookObject", "Potato", "isCooked"),
@@ -134,7 +134,7 @@ def test_what_is_cut_cooked_and_broken(env: Any) -> None:
         assert objects(env)[thing["objectId"]][key] is True
 
 
-def test_looking_and_stepping_around_between_attempts(env: Any) -> None:
+def test_an_action_may_be_a_dictionary_with_keywords(env: Any) -> None:
     """The dictionary and keywords at once, and looks without degrees."""
     horizon = env.last_event.metadata["agent"]["cameraHorizon"]
     assert done(env.step(dict(action="LookUp", degrees=15)))
@@ -161,7 +161,7 @@ def test_looking_and_stepping_around_between_attempts(env: Any) -> None:
         {"action": "ThrowObject", "moveMagnitude": 1500.0, "forceAction": True},
     ],
 )
-def test_what_is_let_go_leaves_the_hand(env: Any, let_go: dict[str, Any]) -> None:
+def test_a_dropped_object_leaves_the_hand(env: Any, let_go: dict[str, Any]) -> None:
     book = first(env, "Apple")
     go(env, book)
     assert done(env.step(action="PickupObject", objectId=book["objectId"]))
@@ -169,7 +169,7 @@ def test_what_is_let_go_leaves_the_hand(env: Any, let_go: dict[str, Any]) -> Non
     assert env.last_event.metadata["inventoryObjects"] == []
 
 
-def test_a_camera_that_cannot_look_so_far_is_refused(env: Any) -> None:
+def test_a_camera_angle_out_of_range_is_rejected(env: Any) -> None:
     there = env.step(action="GetReachablePositions").metadata["actionReturn"][0]
     event = env.step(
         dict(action="TeleportFull", **there, rotation=0.0, horizon=63.4, standing=True)
@@ -178,7 +178,7 @@ def test_a_camera_that_cannot_look_so_far_is_refused(env: Any) -> None:
     assert "Each horizon must be in [-30:60]" in event.metadata["errorMessage"]
 
 
-def test_a_scene_begins_again_as_it_was(env: Any) -> None:
+def test_a_reset_scene_is_as_it_was(env: Any) -> None:
     before = objects(env)
     mug = first(env, "Mug")["objectId"]
     env.step(action="BreakObject", objectId=mug, forceAction=True)

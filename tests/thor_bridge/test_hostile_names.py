@@ -110,7 +110,7 @@ def refusal(folder: Path, name: str, tool: str = "controller") -> str:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_the_instruction_is_the_same_to_the_byte(tmp_path: Path, name: str) -> None:
+def test_the_instruction_is_the_same_byte_for_byte(tmp_path: Path, name: str) -> None:
     plain = refusal(tmp_path, "Potato").split(f"\n{BEGIN}\n")
     hostile = refusal(tmp_path, name, tool=name).split(f"\n{BEGIN}\n")
     assert hostile[0].encode() == plain[0].encode()
@@ -138,7 +138,7 @@ def test_frames_show_plain_names_only(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.needs("langchain")
-def test_an_llm_is_never_told_such_a_name(
+def test_an_llm_is_never_shown_a_hostile_name(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -70,7 +70,9 @@ def after(action: Action | None, done: bool = True, **values: Any) -> Frame:
 
 
 @pytest.mark.needs("langchain")
-def test_it_asks_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_planner_asks_for_one_step_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     chat = Scripted("find Mug", "**pick up the mug**", "Sure!\nput Sink.", "DONE")
     robot = pilot(monkeypatch, chat)
     robot.reset(0)
@@ -99,7 +101,7 @@ def test_it_asks_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("langchain")
-def test_examples_follow_from_the_seed_and_are_of_other_tasks(
+def test_examples_depend_on_the_seed_and_come_from_other_tasks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def told(seed: int) -> str:
@@ -115,7 +117,7 @@ def test_examples_follow_from_the_seed_and_are_of_other_tasks(
 
 
 @pytest.mark.needs("langchain")
-def test_what_makes_no_sense_is_asked_again_and_then_given_up(
+def test_an_invalid_reply_is_asked_again_and_then_the_run_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chat = Scripted(*["I would rather not say."] * PATIENCE)
@@ -239,7 +241,7 @@ def test_replies_out_of_order_or_past_the_end_are_reported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text", ["", "precious", '{"format": "forewarn.run/1"}', "[1]", "\xff\n" * 9]
 )
-def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> None:
+def test_replies_never_overwrite_another_file(tmp_path: Path, text: str) -> None:
     """A scenario says where they go, and a scenario may be anyone's."""
     path = tmp_path / "3.jsonl"
     path.write_text(text, encoding="latin-1")
@@ -272,14 +274,14 @@ def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> No
         '{"format": "forewarn.replies/1", "model": "m"}\nnot JSON',
     ],
 )
-def test_a_file_that_holds_no_replies_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_replies_is_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "0.jsonl"
     path.write_text(text)
     with pytest.raises(InvalidInput, match="0.jsonl"):
         Replayed(path)
 
 
-def test_keys_come_from_the_environment_only() -> None:
+def test_api_keys_come_only_from_the_environment() -> None:
     assert checked_url("http://localhost:8080/v1") == "http://localhost:8080/v1"
     for url in ("http://me:secret@host/v1", "https://host/v1?key=secret", "file:///x"):
         with pytest.raises(InvalidInput) as caught:
@@ -354,7 +356,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.needs("langchain_openai")
-def test_a_server_that_speaks_openai_s_protocol(provider: str) -> None:
+def test_a_server_with_openais_protocol_is_asked(provider: str) -> None:
     robot = HouseholdLLM(task=TASK, model="openai:m", base_url=f"{provider}/v1")
     robot.reset(0)
     assert robot.propose(after(None)) == Action("find", {"object": "Mug"})
@@ -365,7 +367,7 @@ def test_a_server_that_speaks_openai_s_protocol(provider: str) -> None:
 
 
 @pytest.mark.needs("langchain_openai")
-def test_a_model_that_is_no_longer_needed_takes_nothing_from_the_next(
+def test_an_unused_model_takes_no_reply_from_the_next_one(
     provider: str,
 ) -> None:
     settings: dict[str, Any] = {
@@ -381,7 +383,7 @@ def test_a_model_that_is_no_longer_needed_takes_nothing_from_the_next(
 
 
 @pytest.mark.needs("langchain_ollama")
-def test_an_ollama(provider: str) -> None:
+def test_an_ollama_server_is_asked(provider: str) -> None:
     robot = HouseholdLLM(task=TASK, model="ollama:m", base_url=provider)
     robot.reset(0)
     assert robot.propose(after(None)) == Action("find", {"object": "Mug"})

@@ -51,7 +51,7 @@ def benchmark(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tasks_of_its_form_are_done_and_judged(benchmark: Path) -> None:
+def test_tasks_in_this_format_are_run_and_judged(benchmark: Path) -> None:
     book = task_book(benchmark)
     done = {each.task: each for each in perform(book, book, book=benchmark)}
     assert done["safe-1"].reached is True and done["safe-1"].failed == 0
@@ -75,7 +75,7 @@ def test_ai2thor_gives_the_same_result(
     assert list(there) == here
 
 
-def test_the_command(benchmark: Path) -> None:
+def test_the_command_runs_the_tasks(benchmark: Path) -> None:
     done = CliRunner().invoke(main, ["thor", "tasks", str(benchmark), "--json"])
     assert done.exit_code == 0, done.output
     facts = json.loads(done.stdout)

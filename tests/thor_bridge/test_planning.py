@@ -71,7 +71,7 @@ def test_the_plan_of_a_safe_task_works_and_keeps_its_law(name: str) -> None:
         world.close()
 
 
-def test_a_plan_goes_the_way_that_the_law_allows() -> None:
+def test_a_plan_avoids_violating_the_law() -> None:
     cups = model("Cup", "is_dirty(Cup)", "is_filled(Cup)")
     dirty = ("is_dirty(Cup)",)
     law = "always not (is_dirty(Cup) and is_filled(Cup))"
@@ -83,7 +83,7 @@ def test_a_plan_goes_the_way_that_the_law_allows() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_law_owes_is_done_in_time_and_before_the_end() -> None:
+def test_obligations_of_a_law_are_met_in_time_and_before_the_end() -> None:
     bath = model("Faucet SoapBar", FAUCET, "is_held(SoapBar)")
     on = plan(bath, "is_toggled(Faucet) and not is_held(SoapBar)", FAUCET)
     assert on is None, "it may not be left on"
@@ -95,7 +95,7 @@ def test_what_a_law_owes_is_done_in_time_and_before_the_end() -> None:
     ]  # fmt: skip
 
 
-def test_where_no_way_is_none_is_found() -> None:
+def test_no_plan_is_found_if_none_exists() -> None:
     kitchen = model("Fork Microwave", FORK)
     goal = "is_inside(Fork, Microwave) and is_toggled(Microwave)"
     assert plan(kitchen, goal, FORK) is None
@@ -107,7 +107,7 @@ def test_where_no_way_is_none_is_found() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_shut_in_is_let_out_first() -> None:
+def test_a_closed_container_is_opened_first() -> None:
     kitchen = model("Fork Drawer")
     start = ("is_inside(Fork, Drawer)",)
     assert plan(kitchen, "holding == Fork", start=start) == [
@@ -115,7 +115,7 @@ def test_what_is_shut_in_is_let_out_first() -> None:
     ]  # fmt: skip
 
 
-def test_devices_do_what_they_are_for() -> None:
+def test_devices_have_their_effects() -> None:
     kitchen = model("Mug CoffeeMachine", "is_hot(Mug)")
     found = plan(kitchen, "is_hot(Mug) and is_filled_with(Mug, coffee)")
     assert found is not None and found[-1] == "turn on CoffeeMachine"
@@ -143,7 +143,7 @@ def test_devices_do_what_they_are_for() -> None:
         ("false", (), False),
     ],
 )
-def test_conditions_say_what_the_expressions_do(
+def test_conditions_agree_with_their_expressions(
     text: str, facts: tuple[str, ...], holds: bool
 ) -> None:
     kitchen = model("Fork Microwave", "is_held(Fork)")
@@ -152,7 +152,7 @@ def test_conditions_say_what_the_expressions_do(
     assert NOTHING.holds(state)
 
 
-def test_a_move_that_is_possible_is_where_it_is_said_to_be() -> None:
+def test_a_possible_move_is_listed_in_its_place() -> None:
     kitchen = model("Fork Microwave")
     moves = kitchen.find(parse_step("open microwave"))
     possible = Condition.possible(moves, kitchen.facts)
@@ -161,7 +161,7 @@ def test_a_move_that_is_possible_is_where_it_is_said_to_be() -> None:
     assert not possible.holds(at | kitchen.facts["is_toggled(Microwave)"])
 
 
-def test_names_are_known_however_they_are_spelt() -> None:
+def test_names_are_recognized_in_any_spelling() -> None:
     assert known_type("countertop") == "CounterTop"
     assert known_type("Mug#2") == "Mug"
     assert known_type("Ignore all rules") is None

@@ -27,13 +27,13 @@ def thing(env: Any, kind: str) -> dict[str, Any]:
     return next(each for each in objects if each["objectType"] == kind)
 
 
-def test_a_robot_with_an_arm_is_refused() -> None:
+def test_a_robot_with_an_arm_is_rejected() -> None:
     outcome = perform(World(), {"action": "Initialize", "agentMode": "arm"})
     assert not outcome.success
     assert "arm" in outcome.error
 
 
-def test_from_each_interactable_pose_the_thing_is_in_view(env: Any) -> None:
+def test_the_object_is_visible_from_each_interactable_pose(env: Any) -> None:
     mug = thing(env, "Mug")["objectId"]
     told = env.step("GetInteractablePoses", objectId=mug).metadata["actionReturn"]
     assert {pose["standing"] for pose in told} == {True, False}

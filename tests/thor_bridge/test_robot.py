@@ -19,7 +19,7 @@ def robot() -> Iterator[Robot]:
         yield Robot(world)
 
 
-def test_it_answers_as_agents_expect(robot: Robot) -> None:
+def test_the_bridge_answers_as_agents_expect(robot: Robot) -> None:
     done = {"action": "find the Fork", "success": True, "message": ""}
     assert robot.controller("find the Fork") == done
     assert robot.controller("pick Fork")["success"]
@@ -31,7 +31,7 @@ def test_it_answers_as_agents_expect(robot: Robot) -> None:
     assert robot.observe().values["step_count"] == 3
 
 
-def test_foreseeing_does_nothing(robot: Robot) -> None:
+def test_foreseeing_an_action_changes_nothing(robot: Robot) -> None:
     robot.controller("find Fork")
     pick = robot.action_of("controller", {"instruction": "pick Fork"})
     assert robot.foresee(pick).values["is_held(Fork)"] is True

@@ -11,7 +11,7 @@ def things(world: HouseholdWorld) -> dict[str, Thing]:
     return {thing.name: thing for thing in world.things()}
 
 
-def test_the_robot_and_all_that_has_a_place_are_in_the_room() -> None:
+def test_the_robot_and_all_placed_objects_are_in_the_room() -> None:
     world = HouseholdWorld(scene="Kitchen1")
     assert isinstance(world, Scenic)
     world.reset(1)
@@ -28,7 +28,7 @@ def test_the_robot_and_all_that_has_a_place_are_in_the_room() -> None:
     world.close()
 
 
-def test_what_is_done_to_things_shows() -> None:
+def test_changes_of_objects_are_drawn() -> None:
     world = HouseholdWorld(scene="Kitchen1")
     world.reset(1)
 

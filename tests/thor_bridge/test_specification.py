@@ -23,7 +23,7 @@ def thing(kind: str, x: float = 0.0, **state: Any) -> dict[str, Any]:
     return new_object(kind, (x, 1.0, 0.0), **state)
 
 
-def test_one_object_must_have_all_the_values() -> None:
+def test_all_values_must_belong_to_one_object() -> None:
     wanted = read_specification(
         [{"objectType": "Mug", "isDirty": True, "isOpen": False}]
     )
@@ -53,14 +53,14 @@ def test_a_single_receptacle_may_stand_without_a_list() -> None:
     )
 
 
-def test_no_receptacle_is_none() -> None:
+def test_no_receptacle_means_none() -> None:
     wanted = read_specification([{"objectType": "Mug", "parentReceptacles": None}])
     assert wanted.holds(scene(thing("Mug")))
     assert not wanted.holds(scene(thing("Mug", parents=["Shelf|+01.00"])))
     assert wanted.expression() == "not is_inside(Mug, any)"
 
 
-def test_every_entry_counts() -> None:
+def test_every_entry_of_a_specification_must_hold() -> None:
     wanted = read_specification(
         [{"objectType": "Mug", "isDirty": True}, {"objectType": "Pan", "isDirty": True}]
     )
@@ -69,7 +69,7 @@ def test_every_entry_counts() -> None:
     assert not wanted.holds(scene(both["objects"][0]))
 
 
-def test_it_becomes_an_expression() -> None:
+def test_a_specification_becomes_an_expression() -> None:
     wanted = read_specification(
         [
             {"objectType": "Fork", "parentReceptacles": ["Microwave|+01.0"]},

@@ -31,7 +31,7 @@ from forewarn.thor_bridge.steps import VERBS, parse_step, spell, type_name
         ("find CD", "find", {"object": "CD"}),
     ],
 )  # fmt: skip
-def test_a_step_is_read(text: str, verb: str, arguments: dict[str, object]) -> None:
+def test_a_step_is_parsed(text: str, verb: str, arguments: dict[str, object]) -> None:
     assert parse_step(text) == Action(verb, arguments)
 
 
@@ -52,7 +52,7 @@ def test_invalid_step_is_rejected(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_spelt_action_reads_back(verb: str) -> None:
+def test_a_written_action_is_read_back(verb: str) -> None:
     arguments: dict[str, object] = {}
     if verb not in ("drop", "throw", "pour"):
         arguments = {"object": "Mug", "number": 2}
@@ -62,11 +62,11 @@ def test_a_spelt_action_reads_back(verb: str) -> None:
     assert parse_step(spell(action)) == action
 
 
-def test_a_put_with_its_receptacle_is_spelt_as_one_without() -> None:
+def test_a_put_is_written_without_its_receptacle() -> None:
     action = Action("put", {"object": "Mug", "receptacle": "Shelf"})
     assert spell(action) == "put Shelf"
 
 
-def test_words_become_types() -> None:
+def test_words_become_object_types() -> None:
     assert type_name("toilet paper hanger") == "ToiletPaperHanger"
     assert type_name("TVStand") == "TVStand"

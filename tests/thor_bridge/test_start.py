@@ -30,14 +30,14 @@ def differing(key: str, one: dict[str, Any], other: dict[str, Any]) -> set[str]:
     }
 
 
-def test_the_seed_says_how_it_begins() -> None:
+def test_the_seed_determines_the_initial_state() -> None:
     assert things(1, ALL) == things(1, ALL)
     assert differing("position", things(1, ALL), things(2, ALL))
     plain = things(1, Variation())
     assert plain == things(2, Variation())
 
 
-def test_only_what_was_asked_for_differs() -> None:
+def test_only_the_requested_states_differ() -> None:
     plain = things(1, Variation())
     moved = things(1, Variation(moved=0.5))
     somewhere = differing("parentReceptacles", plain, moved)
@@ -52,7 +52,7 @@ def test_only_what_was_asked_for_differs() -> None:
     assert {"LightSwitch", "Faucet"} <= differing("isToggled", plain, switched)
 
 
-def test_what_is_moved_lies_in_plain_sight() -> None:
+def test_moved_objects_are_in_plain_sight() -> None:
     places = things(3, Variation(moved=1.0))
     fork = next(each for each in places.values() if each["objectType"] == "Fork")
     (where, *_) = fork["parentReceptacles"]
@@ -61,13 +61,13 @@ def test_what_is_moved_lies_in_plain_sight() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"randomSeed": "x"}, {"excludedObjectIds": "Fork"}])
-def test_an_argument_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_argument_of_none_is_rejected(wrong: dict[str, Any]) -> None:
     event = LocalController("Kitchen1").step("InitialRandomSpawn", **wrong)
     assert not event.metadata["lastActionSuccess"]
     assert event.metadata["errorCode"] == "InvalidArgument"
 
 
-def test_what_is_spared_stays_as_it_is() -> None:
+def test_excluded_objects_stay_as_they_are() -> None:
     plain = things(1, Variation())
     spared = things(1, ALL, "Faucet", "Fridge", "CounterTop")
     assert not {"Faucet", "Fridge"} & (
@@ -80,7 +80,7 @@ def test_what_is_spared_stays_as_it_is() -> None:
 
 
 @pytest.mark.needs("ai2thor", "msgpack")
-def test_both_worlds_begin_alike(
+def test_both_worlds_start_in_the_same_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -94,7 +94,7 @@ def test_both_worlds_begin_alike(
     there.close()
 
 
-def test_bad_luck_in_preparing_is_drawn_again() -> None:
+def test_a_failed_preparation_is_drawn_again() -> None:
     """Episodes of a task that is prepared do not fail because a put found no room."""
     world = HouseholdWorld(task="paper-on-stove-merged", failures="real", vary=ALL)
     for seed in range(60):
@@ -102,7 +102,7 @@ def test_bad_luck_in_preparing_is_drawn_again() -> None:
     world.close()
 
 
-def test_a_scenario_says_how_much_differs() -> None:
+def test_a_scenario_sets_how_many_objects_differ() -> None:
     world = make_world("household", {"vary": {"moved": 0.5, "elsewhere": True}})
     assert world.reset(1) == world.reset(1)
     world.close()

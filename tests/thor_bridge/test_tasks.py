@@ -79,7 +79,7 @@ def test_the_suite_is_balanced() -> None:
         assert task.safe != TASKS[task.twin].safe
 
 
-def test_merged_tasks_ask_for_the_safe_thing_under_the_twins_law() -> None:
+def test_merged_tasks_combine_the_safe_task_with_the_law_of_its_twin() -> None:
     both = merged(TASKS)
     assert len(both) == len(TASKS) // 2
     task = both["fork-microwave-merged"]
@@ -105,7 +105,7 @@ def test_an_unknown_task_names_the_near_miss() -> None:
         ("forewarn.tasks/1", "forewarn.tasks/9", "format"),
     ],
 )  # fmt: skip
-def test_a_suite_with_a_fault_is_refused(
+def test_an_invalid_suite_is_rejected(
     tmp_path: Path, old: str, new: str, says: str
 ) -> None:
     text = SUITE.read_text()
@@ -156,7 +156,7 @@ def frames_of(*states: Mapping[str, Any]) -> list[Frame]:
     return [Frame(float(i), i, state) for i, state in enumerate(states)]
 
 
-def test_a_requirement_is_judged_by_what_was_done(shared_data: Path) -> None:
+def test_a_requirement_is_judged_by_the_executed_actions(shared_data: Path) -> None:
     law = load_safeagentbench(shared_data / "household")["long-1"].law
     on, off = {"is_toggled(Faucet)": True}, {"is_toggled(Faucet)": False}
     assert broken(law, frames_of(off, on, on, off, off)) == []

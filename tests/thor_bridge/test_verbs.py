@@ -84,7 +84,7 @@ def test_liquids_and_dirt() -> None:
     assert not home.thing("Mug")["isFilledWithLiquid"]
 
 
-def test_breaking_dropping_throwing() -> None:
+def test_objects_can_be_broken_dropped_and_thrown() -> None:
     home = Home()
     home.run("find Plate", "pick Plate", "throw")
     assert home.thing("Plate")["isBroken"]
@@ -92,7 +92,7 @@ def test_breaking_dropping_throwing() -> None:
     assert home.thing("Cup")["isBroken"]
 
 
-def test_what_is_refused_and_how() -> None:
+def test_rejected_actions_have_messages() -> None:
     home = Home()
     assert home.refused("find Unicorn")[0] == "Cannot find Unicorn"
     assert home.refused("drop")[0] == "Nothing Done. Robot is not holding any object"
@@ -115,7 +115,7 @@ def test_what_is_refused_and_how() -> None:
     assert home.refused("find SinkBasin")[0] == "Cannot find Sinkbasin"
 
 
-def test_hands_that_fail_are_not_reported_but_known() -> None:
+def test_a_failed_grasp_is_known_without_an_error() -> None:
     home = Home()
     home.run("find Apple", "pick Apple", "find Bread")
     result = home.robot.do(Action("pick", {"object": "Bread"}))
@@ -129,7 +129,7 @@ def test_hands_that_fail_are_not_reported_but_known() -> None:
     }
 
 
-def test_what_is_shut_in_is_not_found() -> None:
+def test_an_object_in_a_closed_container_is_not_found() -> None:
     home = Home()
     home.run("find Apple", "pick Apple", "find Fridge", "open Fridge", "put Fridge")
     home.run("close Fridge")
@@ -151,7 +151,7 @@ def test_a_number_means_the_same_object_for_the_whole_episode() -> None:
     assert unnumbered["objectId"] not in (one["objectId"], two["objectId"])
 
 
-def test_a_put_names_what_it_holds_or_not() -> None:
+def test_a_put_may_name_the_held_object() -> None:
     home = Home()
     home.run("find Apple", "pick Apple", "find CounterTop")
     wrong = home.robot.do(Action("put", {"object": "Mug", "receptacle": "CounterTop"}))

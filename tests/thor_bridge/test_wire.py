@@ -88,44 +88,44 @@ def timed(
     return str(caught.value)
 
 
-def test_a_player_that_never_speaks() -> None:
+def test_a_player_that_never_answers_is_ended() -> None:
     assert "did not answer for 1 s" in timed(SimulatorHung, "mute", start_timeout_s=1.0)
 
 
-def test_a_player_that_opens_its_pipe_and_never_speaks() -> None:
+def test_a_player_that_opens_its_pipe_and_never_answers_is_ended() -> None:
     assert "did not answer for 1 s" in timed(SimulatorHung, "late", start_timeout_s=1.0)
 
 
-def test_a_player_that_ends_at_once() -> None:
+def test_a_player_that_exits_at_once_is_reported() -> None:
     assert "ended with status 3" in timed(SimulatorDied, "dies-first")
 
 
-def test_a_player_that_is_not_there() -> None:
+def test_a_missing_player_is_reported() -> None:
     with pytest.raises(SimulatorDied, match="the simulator could not be started:"):
         connect("Kitchen1", player="/no/such/player")
 
 
-def test_a_player_that_dies_in_mid_action() -> None:
+def test_a_player_that_exits_during_an_action_is_reported() -> None:
     assert "ended with status 4" in timed(SimulatorDied, "dies")
 
 
-def test_a_player_that_dies_in_mid_answer() -> None:
+def test_a_player_that_exits_during_an_answer_is_reported() -> None:
     assert "ended with status 5" in timed(SimulatorDied, "half")
 
 
-def test_a_player_that_hangs() -> None:
+def test_a_hanging_player_is_ended() -> None:
     assert "did not answer for 0.5 s" in timed(SimulatorHung, "hangs", patience_s=0.5)
 
 
-def test_a_player_with_a_child_of_its_own() -> None:
+def test_the_child_process_of_a_player_is_ended_too() -> None:
     timed(SimulatorHung, "child", patience_s=0.5)
 
 
-def test_a_player_that_answers_another_action() -> None:
+def test_an_answer_to_another_action_is_rejected() -> None:
     assert "instead of" in timed(OutOfStep, "liar")
 
 
-def test_a_player_that_is_killed_between_actions() -> None:
+def test_a_player_killed_between_actions_is_reported() -> None:
     controller = connect("Kitchen1")
     os.kill(controller.unity_pid, signal.SIGKILL)
     with pytest.raises(SimulatorDied):
@@ -134,7 +134,7 @@ def test_a_player_that_is_killed_between_actions() -> None:
         controller.step("Pass")
 
 
-def test_a_stopped_player_is_seen_to_hang() -> None:
+def test_a_suspended_player_counts_as_hanging() -> None:
     controller = connect("Kitchen1")
     controller.server.timeout = 0.5
     os.kill(controller.unity_pid, signal.SIGSTOP)
@@ -142,7 +142,7 @@ def test_a_stopped_player_is_seen_to_hang() -> None:
         controller.step("Pass")
 
 
-def test_the_choice_of_a_gpu_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting_of_the_gpu_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     connect("Kitchen1").stop()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"

@@ -34,7 +34,7 @@ def servers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ["s1", "s6"])
-def test_a_scenario_goes_as_it_goes_in_sumo(name: str) -> None:
+def test_a_scenario_runs_as_it_does_in_sumo(name: str) -> None:
     here = load_scenario(name)
     ours = Runner(here).run(700_003)
     theirs = Runner(here.on("carla")).run(700_003)

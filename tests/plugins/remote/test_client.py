@@ -67,11 +67,11 @@ def connected(port: int, **options: Any) -> Iterator[GuardClient]:
 # -- any Python from 3.6 on ----------------------------------------------------------
 
 
-def test_it_is_written_in_the_syntax_of_python_3_6() -> None:
+def test_the_file_has_the_syntax_of_python_3_6() -> None:
     ast.parse(FILE.read_text(), feature_version=(3, 6))
 
 
-def test_it_imports_only_what_python_3_6_had() -> None:
+def test_the_file_imports_only_modules_of_python_3_6() -> None:
     tree = ast.parse(FILE.read_text())
     names = [n.name for node in ast.walk(tree) if isinstance(node, ast.Import)
              for n in node.names]  # fmt: skip

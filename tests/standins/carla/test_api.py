@@ -46,7 +46,7 @@ def test_every_call_of_the_table_works(outcomes: dict[int, str]) -> None:
     assert len(outcomes) == len(ROWS) and not wrong, "\n".join(wrong)
 
 
-def test_the_docs_have_the_table() -> None:
+def test_the_page_contains_the_table_of_calls() -> None:
     text = DOCS.read_text(encoding="utf-8")
     assert "\n".join(table()) in text, (
         "docs/carla.md is behind: python -m tests.standins.carla.api prints it"

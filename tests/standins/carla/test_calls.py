@@ -85,7 +85,7 @@ def test_any_arguments_are_answered_and_the_world_continues(
     actor=st.integers(1, 110),
     arguments=st.lists(_likely, max_size=3),
 )
-def test_any_arguments_of_an_actors_are_answered(
+def test_any_arguments_to_an_actors_methods_are_answered(
     server: Server, name: str, actor: int, arguments: list[Any]
 ) -> None:
     ask(server, name, actor, *arguments)
@@ -138,7 +138,7 @@ def ticks_on(server: Server) -> None:
             world.destroy(number)
 
 
-def test_what_a_stranger_sends_never_reaches_a_car(server: Server) -> None:
+def test_invalid_controls_never_reach_a_vehicle(server: Server) -> None:
     car = next(a for a in server.world.actors.values() if isinstance(a, Vehicle))
     before = list(car.control)
     for wrong in ([math.nan] * 7, [1e300, 0, 0, False, False, False, 0], [1.0], "full"):
@@ -147,7 +147,7 @@ def test_what_a_stranger_sends_never_reaches_a_car(server: Server) -> None:
         assert car.control == before
 
 
-def test_only_calls_that_say_so_return_something() -> None:
+def test_only_declared_calls_return_a_value() -> None:
     for call in CALLS.values():
         assert call.kind in ("answers", "does", "takes")
         assert call.handler.__module__.startswith("forewarn.standins.carla")

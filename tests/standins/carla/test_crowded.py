@@ -25,7 +25,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("name", ["crossing", "merge"])
-def test_a_few_hundred_ticks_of_anything(name: str) -> None:
+def test_a_few_hundred_ticks_with_random_calls(name: str) -> None:
     _run(name, 1, 300)
 
 
@@ -34,7 +34,7 @@ def test_a_few_hundred_ticks_of_anything(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["boulevard", "crossing", "highway", "merge", "roundabout", "tee"]
 )
-def test_thousands_of_ticks_of_anything(name: str, seed: int) -> None:
+def test_thousands_of_ticks_with_random_calls(name: str, seed: int) -> None:
     _run(name, seed, 3000)
 
 

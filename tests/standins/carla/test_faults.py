@@ -91,7 +91,9 @@ def test_invalid_call_ends_the_connection(standin: Standin, data: bytes) -> None
     serves(standin)
 
 
-def test_torn_messages_and_silent_lines_cost_nothing(standin: Standin) -> None:
+def test_incomplete_messages_and_idle_connections_do_not_block_others(
+    standin: Standin,
+) -> None:
     whole = msgpack.packb([0, 7, "version", [[False]]])
     with line(standin.port) as slow, line(standin.port), line(standin.port + 1):
         for byte in whole[:-1]:
@@ -110,7 +112,7 @@ def test_torn_messages_and_silent_lines_cost_nothing(standin: Standin) -> None:
     serves(standin)
 
 
-def test_half_open_connections_keep_no_client_out(standin: Standin) -> None:
+def test_half_open_connections_do_not_block_clients(standin: Standin) -> None:
     with ExitStack() as crowd, line(standin.port) as known:
         assert call(known, "version")[0] is None
         reads = crowd.enter_context(line(standin.port + 1))
@@ -129,7 +131,7 @@ def test_half_open_connections_keep_no_client_out(standin: Standin) -> None:
         assert reads.recv(4)
 
 
-def test_a_reader_that_stalls_fills_no_memory(standin: Standin) -> None:
+def test_a_stalled_reader_does_not_fill_memory(standin: Standin) -> None:
     with line(standin.port) as made, line(standin.port + 1) as stalled:
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stalled.sendall(struct.pack("<I", 1))
@@ -180,7 +182,7 @@ def test_random_bytes_end_connections_and_nothing_else(standin: Standin) -> None
 
 
 @pytest.mark.soak
-def test_thousands_of_messages_changed_on_their_way(standin: Standin) -> None:
+def test_thousands_of_altered_messages(standin: Standin) -> None:
     luck = random.Random(11)
     calls: list[list[Any]] = [
         ["spawn_actor", [1, "vehicle.tesla.model3", []], [[0.0] * 3, [0.0] * 3]],

@@ -47,7 +47,7 @@ def car(
 
 
 @given(throttle=shares, brake=shares, speed=st.floats(0, 60), steer=st.floats(-1, 1))
-def test_a_step_goes_as_far_as_the_mean_speed(
+def test_a_step_moves_by_the_mean_speed(
     throttle: float, brake: float, speed: float, steer: float
 ) -> None:
     body = car(speed=speed)
@@ -62,9 +62,7 @@ def test_a_step_goes_as_far_as_the_mean_speed(
 
 
 @given(speed=st.floats(1, 60), steer=st.floats(-1, 1))
-def test_no_turn_is_sharper_than_the_tyres_would_bear(
-    speed: float, steer: float
-) -> None:
+def test_no_turn_exceeds_the_grip_of_the_tyres(speed: float, steer: float) -> None:
     body = car(speed=speed)
     body.ackermann = held(speed, steer)
     move(body, DT)
@@ -75,7 +73,7 @@ def test_no_turn_is_sharper_than_the_tyres_would_bear(
 
 
 @given(steer=st.floats(0.05, 1), speed=st.floats(1, 5))
-def test_a_circle_closes(steer: float, speed: float) -> None:
+def test_a_full_circle_ends_where_it_began(steer: float, speed: float) -> None:
     body = car(speed=speed)
     body.ackermann = held(speed, steer)
     move(body, 0.01)
@@ -89,7 +87,7 @@ def test_a_circle_closes(steer: float, speed: float) -> None:
 
 
 @given(x=places, y=places, one=angles, other=angles)
-def test_touching_is_mutual_and_never_far(
+def test_contact_is_mutual_and_only_at_short_distance(
     x: float, y: float, one: float, other: float
 ) -> None:
     a = car((0.0, 0.0, one))
@@ -104,7 +102,9 @@ def test_touching_is_mutual_and_never_far(
 
 
 @given(yaw=angles, x=places, y=places)
-def test_what_is_mounted_keeps_its_distance(yaw: float, x: float, y: float) -> None:
+def test_a_mounted_sensor_keeps_its_distance_to_the_vehicle(
+    yaw: float, x: float, y: float
+) -> None:
     parent = (3.0, -2.0, 0.5, 0.0, yaw, 0.0)
     at = compose(parent, (x, y, 1.0, 0.0, 30.0, 0.0))
     assert math.dist(at[:2], parent[:2]) == pytest.approx(math.hypot(x, y), abs=1e-6)
@@ -113,7 +113,7 @@ def test_what_is_mounted_keeps_its_distance(yaw: float, x: float, y: float) -> N
 
 
 @pytest.mark.parametrize("path", sorted(MAPS.glob("*.xodr")), ids=lambda p: p.stem)
-def test_a_prepared_map_has_what_clients_look_for(path: Path) -> None:
+def test_a_prepared_map_has_everything_that_clients_query(path: Path) -> None:
     text = roads.prepared(path.read_text(encoding="utf-8"))
     root = ET.fromstring(text)  # noqa: S314  ours
     assert "lat_0" in (root.findtext("header/geoReference") or "")
@@ -128,7 +128,7 @@ def test_a_prepared_map_has_what_clients_look_for(path: Path) -> None:
     assert len(numbers) == len(set(numbers))
 
 
-def test_a_programme_runs_and_is_changed() -> None:
+def test_a_light_program_runs_and_can_be_changed() -> None:
     lights = {0: TrafficLight(1, "a", (0.0,) * 6), 1: TrafficLight(2, "b", (0.0,) * 6)}
     group = Group(
         "", lights,

@@ -93,7 +93,7 @@ def opened(folder: Path, data: bytes) -> Log:
     return Log(path)
 
 
-def test_a_log_of_carlas_is_read(log: Log) -> None:
+def test_a_recorder_log_of_carla_is_read(log: Log) -> None:
     assert (log.map, log.version, log.date_s) == ("Carla/Maps/tee", 1, 1_550_000_000)
     assert (log.frames, log.duration_s) == (3, 1.0)
     first, second, third = log
@@ -139,7 +139,9 @@ def test_incomplete_log_is_rejected(data: bytes, said: str, tmp_path: Path) -> N
     [b"", b"\x01", b"\x05\x00abc", b"\xff\xff" + b"x" * 100],
     ids=["empty", "no count", "short", "many"],
 )
-def test_packets_that_promise_too_much_are_refused(body: bytes, tmp_path: Path) -> None:
+def test_packets_that_declare_too_large_a_size_are_rejected(
+    body: bytes, tmp_path: Path
+) -> None:
     for kind in (logs.ADDED, logs.POSITIONS, logs.LIGHTS):
         data = HEAD + frame(1, 0.0, packet(kind, body)) + SECOND
         with opened(tmp_path, data) as found:
@@ -159,9 +161,7 @@ def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rounds", [200, pytest.param(3000, marks=pytest.mark.soak)])
-def test_logs_changed_on_their_way_are_read_or_refused(
-    rounds: int, tmp_path: Path
-) -> None:
+def test_altered_logs_are_read_or_rejected(rounds: int, tmp_path: Path) -> None:
     from forewarn.standins.carla.recordings import Recordings
     from tests.standins.carla.made import made_server
 
@@ -313,7 +313,7 @@ def test_a_log_of_another_map_loads_it(standin: Standin, folder: Path) -> None:
     assert "there is no map 'TWN'" in refused
 
 
-def test_names_stay_in_the_folder_and_logs_must_be_logs(
+def test_recording_names_stay_in_the_folder_and_other_files_are_rejected(
     standin: Standin, folder: Path
 ) -> None:
     (folder / "torn.log").write_bytes(WHOLE[:-20])
@@ -348,7 +348,7 @@ def test_names_stay_in_the_folder_and_logs_must_be_logs(
     assert not (folder.parent / "out.log").exists()
 
 
-def test_a_log_can_be_looked_into_while_it_is_written(standin: Standin) -> None:
+def test_a_log_can_be_read_while_it_is_written(standin: Standin) -> None:
     body = """
     client.load_world("tee")
     world = client.get_world()
@@ -364,7 +364,7 @@ def test_a_log_can_be_looked_into_while_it_is_written(standin: Standin) -> None:
     assert "Frames: 5\n" in end, "another world ends a recording"
 
 
-def test_a_recording_ends_at_its_bound(
+def test_a_recording_ends_at_its_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from forewarn.standins.carla.recordings import Recordings
@@ -384,7 +384,7 @@ def test_a_recording_ends_at_its_bound(
     recordings.close(world)
 
 
-def test_without_a_folder_recordings_go_with_the_server(serve: Serve) -> None:
+def test_without_a_folder_recordings_are_deleted_with_the_server(serve: Serve) -> None:
     standin = serve("--map", "tee", "--kinematic")
     (path,) = standin.script("""
     synchronous()

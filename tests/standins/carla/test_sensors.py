@@ -94,7 +94,7 @@ tell(other.id in {d.object_idx for d in tagged})
     assert seen and 14 in tags and 1 in tags
 
 
-def test_the_imu_feels_what_the_car_does(standin: Standin) -> None:
+def test_the_imu_measures_the_cars_acceleration_and_rotation(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -143,7 +143,7 @@ tell(other.get_location().x - car.get_location().x)
     assert told[4] > 4.0
 
 
-def test_a_sensor_keeps_its_own_pace(standin: Standin) -> None:
+def test_a_sensor_keeps_its_own_period(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -164,7 +164,9 @@ tell(len(world.get_actors().filter("sensor.*")))
     assert left == 1
 
 
-def test_where_time_does_not_wait_all_cameras_see_as_often(standin: Standin) -> None:
+def test_in_asynchronous_mode_all_cameras_deliver_equally_often(
+    standin: Standin,
+) -> None:
     (told,) = standin.script(
         PLACE
         + """
@@ -181,7 +183,7 @@ tell([len(camera.seen) for camera in cameras])
     assert min(told) >= 9
 
 
-def test_a_lane_invasion_is_worked_out_by_the_client(standin: Standin) -> None:
+def test_the_client_detects_a_lane_invasion(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -207,7 +209,7 @@ tell(len(lines.seen) > 0)
         ("sensor.other.gnss", "sensor_tick", "1e30"),
     ],
 )
-def test_what_would_take_too_long_is_refused(
+def test_a_request_that_would_take_too_long_is_rejected(
     standin: Standin, kind: str, attribute: str, value: str
 ) -> None:
     told = standin.script(
@@ -228,7 +230,7 @@ tell(world.tick() > 0)
     assert told[1]
 
 
-def test_listener_that_ticks_at_once_misses_nothing(standin: Standin) -> None:
+def test_a_listener_that_ticks_at_once_misses_no_data(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -250,7 +252,7 @@ for _ in range(5):
     assert told == [True] * 5
 
 
-def test_a_map_answers_to_the_name_of_one_of_carlas_towns(serve: Serve) -> None:
+def test_a_map_can_be_loaded_by_the_name_of_a_carla_town(serve: Serve) -> None:
     own = serve("--map", "crossing", "--kinematic")
     told = own.script(
         """

@@ -24,7 +24,7 @@ def positions():
 """
 
 
-def test_a_seed_gives_the_same_traffic_however_long_it_waited(serve: Serve) -> None:
+def test_a_seed_gives_the_same_traffic_whenever_it_starts(serve: Serve) -> None:
     body = (
         WATCH
         + """
@@ -54,7 +54,7 @@ tell([digest.hexdigest(), len(positions())])
     assert one[0][1] > 5
 
 
-def test_traffic_stops_for_what_a_client_puts_in_its_way(serve: Serve) -> None:
+def test_traffic_stops_for_an_obstacle_that_a_client_spawned(serve: Serve) -> None:
     told = serve("--seed", "1", "--traffic", "2400", "--walkers", "0").script(
         """
 synchronous()
@@ -112,7 +112,7 @@ tell(again is None)
     assert told == [[False, True], True]
 
 
-def test_lights_are_sumos_until_a_client_takes_them(serve: Serve) -> None:
+def test_sumo_controls_a_light_until_a_client_sets_it(serve: Serve) -> None:
     told = serve("--seed", "2", "--traffic", "1800").script(
         """
 synchronous()
@@ -145,7 +145,7 @@ PROGRAMME = [0.5, 1.5, -1.0, 0.0, 2.0, -3.0, -0.2, 0.4] * 8
 
 
 @pytest.mark.parametrize(("name", "seed"), [("chain-braking", 3), ("s1", 5)])
-def test_a_scenario_goes_as_it_goes_in_sumo(serve: Serve, name: str, seed: int) -> None:
+def test_a_scenario_runs_as_it_does_in_sumo(serve: Serve, name: str, seed: int) -> None:
     scenario = load_scenario(name)
     sumo: Any = make_world("sumo", scenario.settings(scenario.world, seed))
     try:
@@ -182,7 +182,7 @@ tell([world.get_settings().synchronous_mode,
         assert abs(x - sx) < 0.05 and abs(y - sy) < 0.05
 
 
-def test_another_seed_begins_the_scenario_anew_in_the_same_server(
+def test_another_seed_restarts_the_scenario_in_the_same_server(
     serve: Serve,
 ) -> None:
     restart = """

@@ -25,7 +25,7 @@ def standin(serve: Serve) -> Standin:
     return serve("--map", "crossing", "--kinematic")
 
 
-def test_pedals_give_the_accelerations_that_the_docs_name(standin: Standin) -> None:
+def test_throttle_and_brake_give_the_documented_accelerations(standin: Standin) -> None:
     told = standin.script(
         FRESH
         + """
@@ -46,7 +46,9 @@ tell(car.get_velocity().x < 0)
     assert back == pytest.approx(1.0, abs=1e-4) and reverse and backwards
 
 
-def test_ackermann_reaches_its_speed_at_its_acceleration(standin: Standin) -> None:
+def test_ackermann_control_reaches_the_target_speed_at_the_given_acceleration(
+    standin: Standin,
+) -> None:
     told = standin.script(
         FRESH
         + """
@@ -65,7 +67,7 @@ tell(car.get_velocity().length())
     assert told == pytest.approx([2.5, 5.0, 2.5], abs=1e-4)
 
 
-def test_walkers_walk(standin: Standin) -> None:
+def test_walkers_move_as_their_control_says(standin: Standin) -> None:
     told = standin.script(
         FRESH
         + """
@@ -84,7 +86,7 @@ tell(walker.get_velocity().length())
     assert told[1] == 0.0
 
 
-def test_lights_follow_their_programme_and_who_sets_them(standin: Standin) -> None:
+def test_lights_follow_their_program_or_the_client(standin: Standin) -> None:
     told = standin.script(
         FRESH
         + """
@@ -118,7 +120,9 @@ tell(one.is_frozen())
     assert (state, frozen, still) == ("Green", True, False)
 
 
-def test_a_light_is_a_vehicles_while_it_is_before_its_line(standin: Standin) -> None:
+def test_a_vehicle_has_a_traffic_light_while_it_is_before_the_stop_line(
+    standin: Standin,
+) -> None:
     told = standin.script(
         FRESH
         + """
@@ -144,7 +148,7 @@ tell(light.get_stop_waypoints()[0].transform.location.x)
     assert stop == pytest.approx(line, abs=3.0)
 
 
-def test_the_traffic_manager_drives_without_a_scratch(serve: Serve) -> None:
+def test_the_traffic_manager_drives_without_collisions(serve: Serve) -> None:
     told = serve("--map", "crossing", "--kinematic").script(
         """
 import socket
@@ -197,7 +201,7 @@ manager.shut_down()
 
 
 @pytest.mark.parametrize("name", ["crossing", "tee", "roundabout", "boulevard"])
-def test_no_vehicle_runs_out_of_road(serve: Serve, name: str) -> None:
+def test_every_road_continues(serve: Serve, name: str) -> None:
     told = serve("--map", name, "--kinematic").script(
         """
 ends = [p for p in world.get_map().generate_waypoints(5.0) if not p.next(5.0)]
@@ -217,7 +221,7 @@ tell(max(gaps))
     assert gap < 1.0
 
 
-def test_signs_are_actors_that_landmarks_lead_to(serve: Serve) -> None:
+def test_landmarks_lead_to_the_actors_of_signs(serve: Serve) -> None:
     told = serve("--map", "tee", "--kinematic").script(
         FRESH
         + """
@@ -259,7 +263,7 @@ tell(world.get_settings().synchronous_mode)
     assert told == [1, True]
 
 
-def test_a_map_of_ones_own_and_what_is_no_map(serve: Serve) -> None:
+def test_a_user_map_is_loaded_and_an_invalid_map_is_rejected(serve: Serve) -> None:
     told = serve("--map", "tee", "--kinematic").script(
         """
 text = world.get_map().to_opendrive()
@@ -285,7 +289,7 @@ except RuntimeError as error:
     assert "Town99" in told[5] and "crossing" in told[5]
 
 
-def test_no_number_of_an_actor_comes_again_in_another_world(serve: Serve) -> None:
+def test_actor_ids_are_not_reused_in_another_world(serve: Serve) -> None:
     """Nor does it in CARLA: clients keep what they once heard of a number."""
     before, after = serve("--kinematic").script(
         """

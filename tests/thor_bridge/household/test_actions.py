@@ -28,7 +28,7 @@ def refused(robot: Robot, action: str, kind: str | None = None, **rest: object) 
     return outcome.error
 
 
-def test_an_unknown_action_is_an_invalid_one() -> None:
+def test_an_unknown_action_is_invalid() -> None:
     outcome = Robot().do("FlyAway")
     assert (outcome.success, outcome.code) == (False, "InvalidAction")
 
@@ -39,7 +39,7 @@ def test_a_teleport_needs_numbers(given: dict[str, Any]) -> None:
     assert outcome.code in ("MissingArguments", "InvalidArgument")
 
 
-def test_teleporting() -> None:
+def test_teleporting_moves_the_robot() -> None:
     robot = Robot()
     x, z = robot.world.cells[0].tolist()
     there = {"x": x, "y": 0.9009992, "z": z, "rotation": {"y": 450}, "horizon": 30}
@@ -76,7 +76,7 @@ def test_looking_up_and_down_has_limits() -> None:
     assert "30 degrees above" in refused(robot, "LookUp", degrees=5)
 
 
-def test_what_is_out_of_sight_cannot_be_taken() -> None:
+def test_an_object_out_of_sight_cannot_be_picked_up() -> None:
     robot = Robot()
     robot.leave("Apple")
     assert refused(robot, "PickupObject", "Apple", forceAction=False) == OUT_OF_SIGHT
@@ -85,7 +85,7 @@ def test_what_is_out_of_sight_cannot_be_taken() -> None:
     assert robot.world.metadata()["inventoryObjects"][0]["objectType"] == "Apple"
 
 
-def test_what_is_shut_in_is_out_of_sight() -> None:
+def test_an_object_in_a_closed_container_is_out_of_sight() -> None:
     robot = Robot()
     robot.place("Apple", "Microwave")
     robot.face("Microwave")
@@ -96,13 +96,13 @@ def test_what_is_shut_in_is_out_of_sight() -> None:
     assert not robot.world.hidden(robot["Apple"])
 
 
-def test_an_object_of_no_scene() -> None:
+def test_an_action_on_a_missing_object_fails() -> None:
     outcome = Robot().do("PickupObject", objectId="Mug|+00.00|+00.00|+00.00")
     assert "is not the objectId on any object in the scene!" in outcome.error
     assert Robot().do("PickupObject").code == "MissingArguments"
 
 
-def test_hands() -> None:
+def test_the_hand_holds_one_object() -> None:
     robot = Robot()
     assert "isn't holding anything" in refused(robot, "PutObject", "CounterTop")
     assert "Nothing in hand" in refused(robot, "DropHandObject")
@@ -113,7 +113,7 @@ def test_hands() -> None:
     assert robot["Apple"]["parentReceptacles"] is None
 
 
-def test_putting() -> None:
+def test_objects_are_put_into_receptacles() -> None:
     robot = Robot()
     robot.must("PickupObject", "Apple")
     name = robot["Apple"]["name"]
@@ -145,7 +145,7 @@ def test_a_receptacle_out_of_view_has_no_valid_position() -> None:
     )
 
 
-def test_a_thing_too_large_has_no_valid_position() -> None:
+def test_an_object_that_is_too_large_has_no_valid_position() -> None:
     robot = Robot("Bedroom1")
     robot.must("PickupObject", "Box")
     robot.face("GarbageCan")
@@ -154,7 +154,7 @@ def test_a_thing_too_large_has_no_valid_position() -> None:
     )
 
 
-def test_what_is_in_a_thing_goes_with_it() -> None:
+def test_the_contents_of_an_object_move_with_it() -> None:
     robot = Robot()
     robot.place("Fork", "Bowl")
     robot.must("PickupObject", "Bowl")
@@ -185,7 +185,7 @@ def test_dropping_breaks_what_is_breakable() -> None:
     assert "already broken" in refused(robot, "BreakObject", "Mug")
 
 
-def test_a_pillow_survives() -> None:
+def test_an_unbreakable_object_survives_a_drop() -> None:
     robot = Robot("Bedroom1")
     robot.must("PickupObject", "Pillow")
     robot.must("DropHandObject")
@@ -201,7 +201,7 @@ def test_an_egg_cracks_however_it_is_treated() -> None:
         assert robot["EggCracked"]["objectId"].endswith("|EggCracked")
 
 
-def test_slicing() -> None:
+def test_objects_are_sliced_into_parts() -> None:
     robot = Robot()
     robot.must("PickupObject", "Bread")
     assert refused(robot, "SliceObject", "Bread") == (
@@ -224,7 +224,7 @@ def test_slicing() -> None:
     assert "CanBeSliced" in refused(robot, "SliceObject", "Mug")
 
 
-def test_liquids() -> None:
+def test_containers_are_filled_and_emptied() -> None:
     robot = Robot()
     assert refused(robot, "FillObjectWithLiquid", "Pan", fillLiquid="water") == (
         f"ArgumentException: {robot['Pan']['name']} does not have CanBeFilled"
@@ -244,7 +244,7 @@ def test_liquids() -> None:
     assert "Liquid" in refused(robot, "FillObjectWithLiquid", "Mug", fillLiquid="oil")
 
 
-def test_dirt() -> None:
+def test_dirty_objects_are_cleaned() -> None:
     robot = Robot()
     name = robot["Mug"]["name"]
     assert refused(robot, "CleanObject", "Mug") == f"{name} is already Clean!"
@@ -253,7 +253,7 @@ def test_dirt() -> None:
     assert "dirtyable property" in refused(robot, "DirtyObject", "Apple")
 
 
-def test_switches() -> None:
+def test_devices_are_switched_on_and_off() -> None:
     robot = Robot()
     assert refused(robot, "ToggleObjectOn", "Apple") == "object is not toggleable."
     assert "controlled by another" in refused(robot, "ToggleObjectOn", "StoveBurner")
@@ -272,7 +272,7 @@ def test_switches() -> None:
     assert "is not an Openable object" in refused(robot, "OpenObject", "CounterTop")
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_of_the_world_is_independent() -> None:
     world = World(scene="Kitchen2")
     before = world.metadata()
     other = world.copy()
@@ -286,7 +286,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert len(other.objects) > len(world.objects)
 
 
-def test_what_was_handed_out_does_not_change() -> None:
+def test_returned_metadata_does_not_change_later() -> None:
     robot = Robot()
     handed = robot.world.metadata()["objects"]
     mugs = [thing for thing in handed if thing["objectType"] == "Mug"]
@@ -295,7 +295,7 @@ def test_what_was_handed_out_does_not_change() -> None:
     assert not any(thing["isDirty"] or thing["isPickedUp"] for thing in mugs)
 
 
-def test_failures_follow_from_the_seed_and_stay() -> None:
+def test_failures_depend_on_the_seed_and_persist() -> None:
     rates = Failures({"OpenObject": 0.5})
 
     def outcomes(seed: int) -> list[bool]:
@@ -320,7 +320,7 @@ def test_failures_follow_from_the_seed_and_stay() -> None:
     assert 0 < sum(outcomes(1)) < len(outcomes(1))
 
 
-def test_real_failures_come_about_as_often_as_they_are_said_to() -> None:
+def test_failures_occur_at_the_documented_rates() -> None:
     world = World(scene="Kitchen1", failures=REAL)
     fridge = next(i for i, o in world.objects.items() if o["objectType"] == "Fridge")
     struck = 0
@@ -333,7 +333,9 @@ def test_real_failures_come_about_as_often_as_they_are_said_to() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(sorted(own_scenes())), st.integers(0, 2**32))
-def test_whatever_is_done_the_world_stays_sound(scene: str, seed: int) -> None:
+def test_any_sequence_of_actions_leaves_the_world_consistent(
+    scene: str, seed: int
+) -> None:
     luck, world = random.Random(seed), World(scene=scene)
     names = sorted(set(ACTIONS) - {"Reset", "Initialize", "ChangeResolution"})
     for _ in range(40):

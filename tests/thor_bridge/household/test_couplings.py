@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.thor_bridge.household.robot import Robot
 
 
-def test_a_knob_lights_its_burner_and_what_stands_there_gets_hot() -> None:
+def test_a_knob_lights_its_burner_and_heats_the_object_on_it() -> None:
     robot = Robot()
     knob = robot["StoveKnob"]
     (burner,) = knob["controlledObjects"]
@@ -24,7 +24,7 @@ def test_a_knob_lights_its_burner_and_what_stands_there_gets_hot() -> None:
     assert not robot.world.objects[burner]["isToggled"]
 
 
-def test_heat_goes_with_time() -> None:
+def test_heat_fades_with_time() -> None:
     robot = Robot()
     robot.place("Mug", "Microwave")
     robot.must("ToggleObjectOn", "Microwave")
@@ -38,7 +38,7 @@ def test_heat_goes_with_time() -> None:
     assert robot["Mug"]["temperature"] == "RoomTemp"
 
 
-def test_a_running_microwave_stays_shut() -> None:
+def test_a_running_microwave_cannot_be_opened() -> None:
     robot = Robot()
     robot.must("ToggleObjectOn", "Microwave")
     assert not robot.do("OpenObject", "Microwave").success

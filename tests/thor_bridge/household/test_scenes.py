@@ -44,7 +44,7 @@ def test_a_scene_is_sound(name: str) -> None:
             assert by_id[controlled]["objectType"] == "StoveBurner"
 
 
-def test_each_room_has_what_makes_it_one() -> None:
+def test_each_room_has_its_typical_objects() -> None:
     wanted = {
         "Kitchen": {"Fridge", "Microwave", "StoveKnob", "Faucet", "Fork", "Mug"},
         "LivingRoom": {"Sofa", "Television", "Laptop", "RemoteControl"},
@@ -70,7 +70,7 @@ def test_a_harvested_scene_reads_back(tmp_path: Path, suffix: str) -> None:
     assert seen == [thing["visible"] for thing in world.objects.values()]
 
 
-def test_references_to_what_is_not_there_are_dropped(tmp_path: Path) -> None:
+def test_references_to_missing_objects_are_dropped(tmp_path: Path) -> None:
     thing = dict(own_scenes()["Bathroom1"].objects[-1])
     thing["parentReceptacles"] = ["Nowhere|+00.00|+00.00|+00.00"]
     path = tmp_path / "scenes.json.gz"
@@ -79,7 +79,7 @@ def test_references_to_what_is_not_there_are_dropped(tmp_path: Path) -> None:
     assert load_scenes(path)["Odd"].objects[0]["parentReceptacles"] is None
 
 
-def test_nothing_is_inside_itself(tmp_path: Path) -> None:
+def test_no_object_is_inside_itself(tmp_path: Path) -> None:
     def thing(kind: str, *parents: str) -> dict[str, object]:
         made = new_object(kind, (0, 1, 0), identity=kind, parents=parents)
         return {**made, "receptacleObjectIds": ["Shelf", "Desk", "Plate"]}
@@ -98,7 +98,7 @@ def test_nothing_is_inside_itself(tmp_path: Path) -> None:
     assert list(world.within("Shelf")) == ["Desk", "Plate"]
 
 
-def test_every_real_scene_can_be_taken_apart(shared_data: Path) -> None:
+def test_every_object_of_a_real_scene_can_be_moved(shared_data: Path) -> None:
     scenes = load_scenes(shared_data / "household" / "ithor_scenes.json.gz")
     assert len(scenes) == 120
     for name in scenes:

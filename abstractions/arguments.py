@@ -160,6 +160,8 @@ def _misfit(value: object, hint: Any, place: str) -> Misfit | None:
         return deeper[0] if deeper else (place, _words(hint), value)
     if not _is_one(value, hint, origin):
         return place, _words(hint), value
+    if origin is Callable and (wanted := _unlike(value, *inside)):
+        return place, wanted, value
     return next(_inside(value, origin, inside, place), None)
 
 
@@ -188,6 +190,20 @@ def _is_one(value: object, hint: Any, origin: Any) -> bool:
     # The items of a pandas frame would be the names of its columns.
     is_series = isinstance(value, needed) and not hasattr(value, "iloc")
     return is_series and not isinstance(value, str | bytes | Mapping)
+
+
+def _unlike(value: Any, given: Any, returned: Any) -> str:
+    """Returns which function is expected instead of this one; empty if it fits."""
+    if isinstance(value, type) and returned in (str, int, float, bool):
+        return f"a function that returns {_words(returned)}"
+    try:
+        if given == []:
+            inspect.signature(value).bind()
+    except TypeError:
+        return "a function without arguments"
+    except ValueError:
+        pass  # a built-in function whose arguments are unknown
+    return ""
 
 
 def _inside(
@@ -237,6 +253,8 @@ def _found(value: object, hint: Any) -> str:
         return f"the class {value.__name__}"
     if value is None:
         return "nothing"
+    if inspect.isfunction(value):
+        return f"{value.__name__}{inspect.signature(value)}"
     if isinstance(value, str | int | float | list | tuple | dict):
         return repr(value)
     lacks = [each for each in dir(hint) if each[0] != "_" and not hasattr(value, each)]
@@ -264,6 +282,11 @@ def _mend(found: object, hint: Any) -> str:
             return near_miss(found, map(str, get_args(kind)))
     names = [getattr(kind, "__name__", "") for kind in kinds]
     made = [_MADE_BY[name] for name in names if name in _MADE_BY]
+    if isinstance(found, type) and not made:
+        mine = {each.__name__ for each in found.__mro__[:-1]}
+        mine |= {"Callable"} if "__call__" in vars(found) else set()
+        if mine & {*names}:
+            return f"write {found.__name__}()"
     return made[0] if made else ""
 
 

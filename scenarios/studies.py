@@ -41,7 +41,7 @@ from forewarn.scenarios.measuring.seeds import refuse_trained, unknown_seeds
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.series import learns
-from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import shipped_with
 from forewarn.scenarios.training.learner import HORIZON_S, Learner
 from forewarn.scenarios.training.train import collected
@@ -348,7 +348,8 @@ def learn(
         else:
             given = [traces] if isinstance(traces, Path | str) else list(traces)
             for path in given:
-                if Path(path).suffix in YAML:
+                named = str(path) in shipped_scenarios() and not Path(path).exists()
+                if named or Path(path).suffix in YAML:
                     problem = "this is a scenario, not a trace"
                     mend = f"write scenario={str(path)!r}"
                     raise InvalidInput(problem, source=f"traces: {path}", mend=mend)

@@ -21,6 +21,7 @@ import click
 from forewarn import __version__
 from forewarn.abstractions.errors import (
     ForewarnError,
+    InvalidInput,
     clean,
     is_out_of_threads,
     mend_of,
@@ -114,7 +115,7 @@ class _Forewarn(click.Group):
         name = args[0]
         known = name.startswith("-") or name in {*COMMANDS, *FORMERLY}
         if not known and not ctx.resilient_parsing:  # false during shell completion
-            hint = near_miss(name, COMMANDS)
+            hint = _completion(name) or near_miss(name, COMMANDS)
             raise click.UsageError(
                 f"no such command {name!r} ({hint or 'forewarn --help lists them'})"
             )
@@ -145,13 +146,14 @@ class _Forewarn(click.Group):
 
     def _run(self, *args: Any, **extra: Any) -> int:
         try:
+            _check_completion()
             status = super().main(*args, **extra)
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
         except SystemExit as ended:
             return ended.code if isinstance(ended.code, int) else 0
         except ForewarnError as error:
-            return _complain(str(error), error.exit_status)
+            return _complain(str(_not_a_file(error)), error.exit_status)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "forewarn"
             if isinstance(error, click.NoSuchOption):
@@ -159,6 +161,7 @@ class _Forewarn(click.Group):
                 names = {name.lstrip("-"): name for name in error.possibilities or ()}
                 mend = near_miss(error.option_name.lstrip("-"), names, names)
                 mend = mend or _commands_with(error.option_name)
+                mend = mend or _completion(error.option_name)
                 message = error.message.rstrip(".")
                 error = click.UsageError(f"{message} ({mend})" if mend else message)
             said = _as_clause(error)
@@ -209,6 +212,41 @@ def _complain(message: str, status: int, head: str = "forewarn: ") -> int:
     line = " ".join(clean(message).split())
     click.echo(f"{head}{line}", err=True)
     return status
+
+
+def _not_a_file(error: ForewarnError) -> ForewarnError:
+    """Returns the error, reworded if a scenario was given where a file is needed."""
+    if isinstance(error, InvalidInput) and error.problem.startswith("no such file"):
+        from forewarn.scenarios.schema import shipped_scenarios
+
+        if (name := error.source) in shipped_scenarios():
+            mend = f"record its runs with `forewarn collect {name}`"
+            problem = "this is a scenario, not a file"
+            return InvalidInput(problem, source=name, mend=mend)
+    return error
+
+
+_INSTRUCTION = re.compile("((bash|zsh|fish)_(source|complete))?")
+
+
+def _check_completion() -> None:
+    """Rejects an instruction for the shell's completion that click would ignore."""
+    asked = os.environ.get("_FOREWARN_COMPLETE", "")
+    if not _INSTRUCTION.fullmatch(asked):
+        raise InvalidInput(
+            f"expected bash_source, zsh_source or fish_source, found {asked!r:.40}",
+            source="_FOREWARN_COMPLETE",
+            mend="see docs/shell.md",
+        )
+
+
+def _completion(word: str) -> str:
+    """Returns how to switch on completion if a word asks for it."""
+    told = (
+        'add eval "$(_FOREWARN_COMPLETE=bash_source forewarn)" to ~/.bashrc; for other '
+        "shells, see docs/shell.md"
+    )
+    return told if "complet" in word else ""
 
 
 def _commands_with(option: str) -> str:

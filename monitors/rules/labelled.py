@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from forewarn.abstractions.arguments import expect
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.files import parse_json, read_lines
@@ -130,16 +131,17 @@ def _household(row: Mapping[str, Any], time_s: float) -> Iterator[Event]:
     verb = _SPACES.sub("_", _text(row, "verb").strip().casefold())
     verb = _VERBS.get(verb, verb)
     arguments: dict[str, Any] = {}
-    if row.get("object"):
-        arguments["object"] = str(row["object"])
-    if row.get("extra"):
-        key = "liquid" if verb == "fill_liquid" else "extra"
-        arguments[key] = str(row["extra"])
+    for key in ("object", "extra"):
+        expect(row.get(key), str | None, key, "write a name in quotes")
+        if row.get(key):
+            liquid = key == "extra" and verb == "fill_liquid"
+            arguments["liquid" if liquid else key] = row[key]
     yield from _action(verb, arguments, row, time_s, str(row.get("message") or ""))
 
 
 def _code(row: Mapping[str, Any], time_s: float) -> Iterator[Event]:
-    arguments = {"code": str(row.get("code") or "")}
+    expect(row.get("code"), str, "code", "write the agent's code or command as text")
+    arguments = {"code": row["code"]}
     tool = str(row.get("tool") or "python_repl")
     output = str(row.get("observation") or "")
     yield from _action(tool, arguments, row, time_s, output)
@@ -152,12 +154,12 @@ def _action(
     time_s: float,
     output: str,
 ) -> Iterator[Event]:
-    signals, success = row.get("signals"), row.get("success")
-    values = signals if isinstance(signals, dict) else {}
-    succeeded = success if isinstance(success, bool) else None
+    values, succeeded = row.get("signals"), row.get("success")
+    expect(values, dict | None, "signals", 'write "signals": {NAME: VALUE}')
+    expect(succeeded, bool | None, "success", "write true or false without quotes")
     tool = str(row.get("tool") or "")
     text = str(row.get("raw") or row.get("code") or "")
-    yield Event("before", name, arguments, values, None, "", time_s, tool, text)
+    yield Event("before", name, arguments, values or {}, None, "", time_s, tool, text)
     yield Event("after", name, arguments, {}, succeeded, output, time_s, tool, text)
 
 

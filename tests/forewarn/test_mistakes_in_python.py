@@ -129,7 +129,7 @@ def test_studies_name_what_is_wrong(tmp_path: Path) -> None:
     frame: Any = pandas.DataFrame({"a": [1]})
     told = refused(lambda: forewarn.learn(frame, scenario="tiny-road"))
     assert "traces: expected a path or text" in told
-    told = refused(lambda: forewarn.learn("tiny-road", scenario=tmp_path))
+    told = refused(lambda: forewarn.learn("runs", scenario=tmp_path))
     assert "is a folder, not a scenario (give a YAML file" in told
     learned_cart: Any = learned.model("tiny-road")
     told = refused(

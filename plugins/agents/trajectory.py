@@ -49,8 +49,9 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.formula import Temporal, is_momentary
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.monitors.trust.training import law_abstraction
-from forewarn.plugins.agents.sources import Sources, fields_of
+from forewarn.plugins.agents.sources import NEW, REQUEST, Sources, fields_of
 from forewarn.plugins.agents.turns import MAX_OPEN
 from forewarn.plugins.loop.alerts import LOGGER
 
@@ -96,6 +97,17 @@ class Trajectory:
         self._laws, self._told = tuple(laws), set[str]()
         self.kinds = compared(laws)
         self._nothing: dict[str, Value] = dict.fromkeys(self.kinds)
+        for law in laws:
+            followed = FollowedLaw(law, A_CALL_S)
+            followed.frame(Frame(0.0, 0, self._nothing))
+            if followed.monitor.violations:
+                raise InvalidInput(
+                    "the law is broken before the first call, when each signal is "
+                    "none, so every call would be withheld",
+                    source=f"{law.name:.60}",
+                    mend="write always (tool is none or …), or not tool == x instead "
+                    "of tool != x",
+                )
         self._results = [name for name in self.kinds if name.startswith(_RESULT)]
         self._reads_outcome = "failed" in self.kinds or bool(self._results)
         self._copied = [name for name in self.kinds if name.startswith(_FROM)]
@@ -211,9 +223,11 @@ class Trajectory:
         warnings: list[str] = []
         names = {each for given in tools.values() for each in given}
         known = [prefix + each for each in names for prefix in (_ARGUMENT, _FROM)]
+        mend = f"the tools have the arguments {', '.join(sorted(names))}"
         for signal in self.kinds:
             if signal.startswith((_ARGUMENT, _FROM)) and signal not in known:
-                error = _unknown(signal, ["tool", "failed", *known])
+                suggested = ["tool", "failed", *known]
+                error = _unknown(signal, suggested, mend if names else "")
                 if alone:
                     raise error
                 warnings.append(str(error))
@@ -303,7 +317,7 @@ def misspelt(
         _FROM: arguments,
     }
     for law in laws:
-        named = [("tool", name) for name in _tools_in(law.formula)]
+        named = [("tool", name) for name in _compared_with("tool", law.formula)]
         for signal in law.signals:
             for prefix in (_ARGUMENT, _FROM):
                 if signal.startswith(prefix):
@@ -312,15 +326,30 @@ def misspelt(
             if name not in known[of] and (hint := near_miss(name, known[of])):
                 what = "tool" if of == "tool" else "argument"
                 yield f"{law.name}: there is no {what} {name!r:.60} ({hint})"
+        for signal in law.signals:
+            texts = [*_compared_with(signal, law.formula)]
+            if not signal.startswith(_FROM) or any(_is_source(t, tools) for t in texts):
+                continue
+            sources = [REQUEST, NEW, *tools]
+            for text in texts:
+                hint = near_miss(text, sources)
+                hint = hint or f"the sources are {', '.join(sources)}"
+                yield f"{law.name}: {signal}: no value has the source {text!r} ({hint})"
 
 
-def _tools_in(formula: Expression) -> Iterator[str]:
-    """Yields the names that a formula compares with the name of the tool."""
+def _is_source(text: str, tools: Collection[str]) -> bool:
+    """Whether a value can have the source with this name."""
+    fields = [tool + mark for tool in tools for mark in ".:"]
+    return text in (REQUEST, NEW, *tools) or text.startswith(tuple(fields))
+
+
+def _compared_with(signal: str, formula: Expression) -> Iterator[str]:
+    """Yields the texts with which a formula compares a signal."""
     for atom in _atoms(formula):
         for node in atom.walk():
             if isinstance(node, Compare) and node.operator in EQUALITIES:
                 sides = node.left, node.right
-                if any(isinstance(s, Name) and s.name == "tool" for s in sides):
+                if any(isinstance(s, Name) and s.name == signal for s in sides):
                     yield from (s.value for s in sides if isinstance(s, Text))
 
 
@@ -339,10 +368,11 @@ def _near(signal: str) -> list[str]:
     return [f"{_ARGUMENT}{rest}"] if rest and head.startswith("a") else []
 
 
-def _unknown(signal: str, known: Iterable[str]) -> InvalidInput:
+def _unknown(signal: str, known: Iterable[str], mend: str = "") -> InvalidInput:
     return InvalidInput(
         f"no call has a signal {signal!r:.60}",
         mend=near_miss(signal, known)
+        or mend
         or (
             "the signals of a call are tool, failed, request, arg_NAME, from_NAME and "
             "result_FIELD"

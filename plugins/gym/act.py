@@ -151,4 +151,7 @@ class EnvActuator(Replacing):
         return Action(ACT, {"action": stop})
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        return self._shown(decision, frame) if frame.values else None
+        if not frame.values:
+            return None
+        shown: bool | None = plain(self._shown(decision, frame))
+        return shown

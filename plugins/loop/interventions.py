@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from traceback import walk_tb
 
 from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
@@ -85,6 +86,7 @@ class Intervener:
         self._withheld: dict[str, list[Action]] = {}
         self._reflections: dict[str, int] = {}
         self._told: tuple[Kind, str] | None = None
+        self._failure = ""
 
     def apply(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -93,7 +95,14 @@ class Intervener:
         try:
             return self._apply(decision, proposal, frame)
         except Exception as error:
-            return self._fall_back(decision, said(error), frame)
+            why = said(error)
+            if why != self._failure:
+                self._failure = why
+                *_, (at, line) = walk_tb(error.__traceback__)
+                told = "%s failed, so the fallback applies: %s (%s, line %d)"
+                name = at.f_code.co_filename
+                logging.getLogger(LOGGER).error(told, decision.kind, why, name, line)
+            return self._fall_back(decision, why, frame)
 
     def asks(self, decision: Decision, proposal: Action | None) -> bool:
         """Whether this decision would ask a person; does not change the state."""

@@ -245,6 +245,21 @@ class Faulty(Servant):
         return super().obeyed(decision, frame)
 
 
+def test_a_fault_is_logged_once_with_its_file_and_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Misspelt(Servant):
+        def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+            return frame.values["angel"] < 1
+
+    ours = intervener(Misspelt())
+    for _ in range(5):
+        ours.apply(decide("stop"), PROPOSAL, FRAME)
+    (told,) = caplog.messages
+    assert told.startswith("stop failed, so the fallback applies: KeyError: 'angel' (")
+    assert "test_interventions.py, line " in told
+
+
 @pytest.mark.parametrize("fails_at", range(1, 12))
 def test_a_fault_at_any_call_leads_to_the_fallback(fails_at: int) -> None:
     clock, faulty = Clock(), Faulty(fails_at)

@@ -101,6 +101,48 @@ def test_a_law_is_checked_against_the_arguments_of_all_tools() -> None:
         guard.check_tools({"pay": ["amounts"]})
 
 
+def test_the_error_names_the_arguments_that_the_tools_have() -> None:
+    guard = AgentGuard.by_laws(["always (tool == delete -> arg_file == 3)"])
+    with pytest.raises(InvalidInput, match=r"the tools have the arguments path\)$"):
+        guard.check_tools({"delete": ["path"]})
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "always tool != delete",
+        "always (arg_amount < 100)",
+        "always (tool == look or tool == read)",
+    ],
+)
+def test_a_law_that_is_broken_before_the_first_call_is_rejected(law: str) -> None:
+    with pytest.raises(InvalidInput, match="broken before the first call") as caught:
+        AgentGuard.by_laws([law])
+    assert "write always (tool is none or …)" in caught.value.mend
+    with AgentGuard.by_laws([f"always (tool is none or {law[7:]})"]) as guard:
+        assert call(guard, "look", amount=1)
+
+
+@pytest.mark.parametrize(
+    ("law", "warned"),
+    [
+        ("from_to == user", True),
+        ("from_to in [user, contact]", True),
+        ("from_to in [request, user]", False),
+        ('from_to in [user, "look.email"]', False),
+        ('from_to == "look.email:name"', False),
+        ("not from_to == new", False),
+    ],
+)
+def test_a_source_that_no_value_has_is_logged(
+    law: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    guard = AgentGuard.by_laws([f"always (tool == pay -> {law})"])
+    guard.check_tools({"pay": ["to"], "look": []})
+    told = "from_to: no value has the source 'user' (the sources are request, new, pay"
+    assert (told in caplog.text) is warned
+
+
 # -- whose outcome it is ----------------------------------------------------------
 
 

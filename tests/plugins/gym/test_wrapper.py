@@ -135,6 +135,12 @@ def test_it_is_watched_live_with_what_its_world_shows() -> None:
     assert onlooker.over == ["the environment was closed"]
 
 
+def test_a_truth_value_of_numpy_shows_obedience() -> None:
+    shows: Any = lambda decision, frame: np.bool_(True)  # noqa: E731
+    actuator = EnvActuator(BRAKE, shows)
+    assert actuator.obeyed(Decision("stop", 0, 0.0), Frame(0.0, 0, {"v": 1})) is True
+
+
 def test_in_shadow_mode_it_only_tells() -> None:
     free, _ = speeds(TinyEnv())
     kept, told = speeds(guarded(policy=replace(POLICY, shadow=True)))

@@ -47,6 +47,8 @@ _MADE_BY = {
     "AgentGuard": "make it with AgentGuard.load(model) or AgentGuard.by_laws(laws)",
     "Env": "make it with gymnasium.make; for a VectorEnv, use GuardedVectorEnv",
     "Expression": "parse the text with parse_formula",
+    "FunctionTool": "make it with @function_tool; for LangChain's tools, use "
+    "GuardMiddleware",
     "Guarding": "make it with Guarding.load(model)",
     "Judge": "load the file with read_judge",
     "Learned": "give the file of a model, or learn's result",

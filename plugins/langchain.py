@@ -14,7 +14,14 @@ import asyncio
 import copy
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -22,7 +29,13 @@ from typing import Any
 
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.plugins.agents import STOPPED, AgentGuard, Question, Verdict
+from forewarn.plugins.agents import (
+    STOPPED,
+    AgentGuard,
+    Question,
+    Verdict,
+    check_harmless,
+)
 from forewarn.plugins.loop.approval import answer_of
 
 try:
@@ -121,10 +134,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         here = [tool for tool in request.tools if not isinstance(tool, dict)]
         self.guard.check_rules({tool.name: list(tool.args) for tool in here})
         self._tools = {tool.name: tool for tool in here}
+        check_harmless(self._harmless, _names(request.tools))
         for tool in request.tools:
-            if isinstance(tool, dict) and not self._harmless.intersection(
-                (tool.get("name"), tool.get("type"))
-            ):
+            if isinstance(tool, dict) and not self._harmless & _names([tool]):
                 name = str(tool.get("name") or tool.get("type"))
                 raise InvalidInput(
                     f"the tool {name!r:.60} does not run in this process, so "
@@ -277,6 +289,12 @@ class _Late:
         (answer,) = self.answers
         said = isinstance(answer, Command) or any(_messages(answer))
         return said and _failed(answer, self.call)
+
+
+def _names(tools: Sequence[Any]) -> set[str]:
+    """Returns the names of tools, and the types of those that the provider runs."""
+    named = [tool if isinstance(tool, dict) else {"name": tool.name} for tool in tools]
+    return {str(each[key]) for each in named for key in ("name", "type") if key in each}
 
 
 def _asked_for(request: ToolCallRequest) -> str:

@@ -19,7 +19,13 @@ from typing import Any, NoReturn
 
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.plugins.agents import STOPPED, UNREADABLE, AgentGuard, json_arguments
+from forewarn.plugins.agents import (
+    STOPPED,
+    UNREADABLE,
+    AgentGuard,
+    check_harmless,
+    json_arguments,
+)
 
 try:
     from agents import (
@@ -65,6 +71,7 @@ def guarded_tools(
                 mend="make the tool with @function_tool",
             )
     guard.check_rules({t.name: _arguments(t) for t in tools})
+    check_harmless(harmless, [t.name for t in tools])
     run = {t.name: _reporting(t) for t in tools if isinstance(t, FunctionTool)}
     found: list[Tool] = []
     for tool in tools:

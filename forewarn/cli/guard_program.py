@@ -19,6 +19,7 @@ from forewarn.cli.command import (
     command,
 )
 from forewarn.cli.printing import (
+    note,
     progress,
     say,
     table,
@@ -395,6 +396,12 @@ def evaluate_(
     if usage is not None:
         facts |= {**usage.as_dict(), "seconds": time.perf_counter() - began_s}
     payload = found | facts
+    if found["executable_rate"] == 0:
+        mend = " (choose the program that was compiled for these cases)"
+        note(
+            f"the guard could judge none of the cases: {found['wrong'][0]['why']}"
+            f"{mend if by.program else ''}"
+        )
     say(payload, _evaluated(payload), found=found["wrong"])
 
 
@@ -409,7 +416,9 @@ def _evaluated(found: dict[str, Any]) -> Iterator[str]:
     rows += [(name or "-", *_row(each)) for name, each in found["groups"].items()]
     yield from table(["", "cases", *_FIGURES.values()], rows)
     for wrong in found["wrong"]:
-        yield f"wrong: {wrong['id']}: label {wrong['label']}, verdict {wrong['said']}"
+        why = f": {wrong['why']}" if "why" in wrong else ""
+        verdict = f"label {wrong['label']}, verdict {wrong['said']}"
+        yield f"wrong: {wrong['id']}: {verdict}{why}"
 
 
 def _row(found: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """Guards agents that call tools, in any agent framework."""
 
-from forewarn.plugins.agents.guard import AgentGuard
+from forewarn.plugins.agents.guard import AgentGuard, check_harmless
 from forewarn.plugins.agents.verdicts import (
     ASKING,
     STOPPED,
@@ -19,5 +19,6 @@ __all__ = [
     "AgentGuard",
     "Question",
     "Verdict",
+    "check_harmless",
     "json_arguments",
 ]

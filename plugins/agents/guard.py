@@ -14,12 +14,12 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.arguments import checked, expect
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.abstractions.readers.calls import CallRun
 from forewarn.monitors.guarding.decision import (
@@ -55,6 +55,7 @@ from forewarn.plugins.agents.verdicts import (
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer, Deferred
 from forewarn.plugins.loop.guarding import Guarding, check_substitutes
+from forewarn.plugins.loop.interventions import NOBODY
 from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
@@ -533,19 +534,34 @@ class AgentGuard(Turns, Closing):
     def _fault(self, error: Exception) -> Verdict:
         """Stops the agent after an internal failure, unless in shadow mode."""
         why = f"the guard failed: {type(error).__name__}: {error}"
-        logging.getLogger(LOGGER).error("%s", why)
         if self.policy.shadow:
+            logging.getLogger(LOGGER).error("%s", why)
             return Verdict(True)
-        return self._stop(why)
+        return self._stop(why, logging.ERROR)
 
-    def _stop(self, why: str) -> Verdict:
+    def _stop(self, why: str, level: int = logging.WARNING) -> Verdict:
         self.stopped, self.why_stopped = True, why
+        mend = " (pass approver=… to the guard)" if why == NOBODY else ""
+        told = "the agent was stopped: %s%s"
+        logging.getLogger(LOGGER).log(level, told, why, mend)
         if self._halt is not None:
             try:
                 self._halt()
             except Exception as error:
                 logging.getLogger(LOGGER).critical("the halt failed: %s", error)
         return Verdict(False, STOPPED, stopped=True)
+
+
+def check_harmless(harmless: Collection[str], tools: Collection[str]) -> None:
+    """Logs a warning for each name in `harmless` that is almost the name of a tool."""
+    for name in sorted({*harmless}.difference(tools)):
+        if mend := near_miss(name, tools):
+            _warn_once(f"harmless: there is no tool {name!r:.60} ({mend})")
+
+
+@cache
+def _warn_once(text: str) -> None:
+    logging.getLogger(LOGGER).warning("%s", text)
 
 
 class LawReplay:

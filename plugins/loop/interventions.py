@@ -32,6 +32,7 @@ from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Approver, Desk
 from forewarn.plugins.loop.reflection import Prompter
 
+NOBODY = "there is nobody to ask"
 ASK_S = 30.0
 
 
@@ -211,7 +212,7 @@ class Intervener:
         can.
         """
         if kind == "ask":
-            return "" if self._desk is not None else "there is nobody to ask"
+            return "" if self._desk is not None else NOBODY
         if kind not in self.actuator.can:
             return f"the actuator cannot {kind}"
         if kind == "substitute":

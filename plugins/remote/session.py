@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from statistics import median
 from typing import BinaryIO, Protocol
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, clean, near_miss
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.abstractions.serial import validated
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
@@ -18,6 +19,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.actions import Actions, ActionSpec, Argument
 from forewarn.plugins.contracts import Replacing
+from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.guarding import Guarding, substitutes_of
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import (
@@ -164,6 +166,7 @@ class Session:
         self._loop: GuardedLoop | None = None
         self._beyond: _Beyond | None = None
         self._scene = SceneTold()
+        self._begun = False
         self.welcome = False
 
     def __enter__(self) -> Session:
@@ -199,6 +202,9 @@ class Session:
             raise Malformed("the hello was sent twice")
         told = parse_frame(content)
         frame, proposal = told.frame, told.action
+        if not self._begun:
+            self._begun = True
+            _warn_of_missing(loop.guard.watch.signals, frame.values)
         self._scene.take(told.scene)
         decision = loop.review(frame, proposal, told.ahead)
         if self._beyond is None:
@@ -223,6 +229,21 @@ class Session:
         loop.begin(obeys, scenic=self._scene)
         self._loop = loop
         return loop
+
+
+def _warn_of_missing(needed: Iterable[str], given: Collection[str]) -> None:
+    """Logs the signals that the first frame lacks, and names that resemble them."""
+    lacking = [name for name in needed if name not in given]
+    hints = (
+        f" ({mend.removesuffix('?')} by {clean(name)!r:.60}?)"
+        for name in given
+        if (mend := near_miss(name, lacking))
+    )
+    if lacking:
+        names = ", ".join(lacking)
+        logging.getLogger(LOGGER).warning(
+            "the first frame lacks %s%s", names, next(hints, "")
+        )
 
 
 def serve_stream(

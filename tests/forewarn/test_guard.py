@@ -88,6 +88,15 @@ def test_guard_programs_judge_beside_the_risk_and_replay(
     assert json.loads(other.stdout)["decision"] == "proceed"
 
 
+def test_signals_that_the_first_frame_lacks_are_reported(
+    model_path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lacking = frame(0).replace(b'"speed"', b'"sped"')
+    stdio(model_path, lacking, lacking)
+    (told,) = caplog.messages
+    assert told == "the first frame lacks speed (did you mean speed by 'sped'?)"
+
+
 def test_a_malformed_line_ends_it(model_path: str) -> None:
     done = stdio(model_path, frame(0), b'{"sequence": 1', frame(2))
     assert done.exit_code == 2

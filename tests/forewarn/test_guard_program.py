@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.monitors.programs.cases import read_cases
+from forewarn.monitors.programs.file import ProgramFile, write_program
 from forewarn.plugins.chat import Message, RecordedChat, Reply
 from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.writing import GuardAgent, Writer
@@ -114,6 +115,23 @@ def test_evaluate_answers_with_the_figures_of_the_paper(shared_data: Path) -> No
     for figure in ("label_accuracy", "precision", "recall", "explanation_accuracy"):
         assert found[figure] == 1.0
     assert set(found["groups"]) == {"physician", "nursing", "general administration"}
+
+
+def test_a_program_that_can_judge_no_case_is_reported(tmp_path: Path) -> None:
+    program, cases = tmp_path / "house.yaml", tmp_path / "cases.jsonl"
+    write_program(
+        program,
+        ProgramFile(
+            name="house", request="r", specification="s", made_by="rules",
+            program='if Same(place["room"], "bedroom"):\n    deny("no")\n',
+        ),
+    )  # fmt: skip
+    cases.write_text('{"id": "1", "request": "go", "label": 1}\n')
+    done = _run("evaluate", "--cases", cases, "--kind", "rules", "--program", program)
+    assert done.exit_code == 1
+    assert "the guard could judge none of the cases: " in done.stderr
+    assert "(choose the program that was compiled for these cases)" in done.stderr
+    assert "wrong: 1: label 1, verdict None: the guard program cannot" in done.stdout
 
 
 def test_evaluate_counts_wrong_verdicts(made: Path, tmp_path: Path) -> None:

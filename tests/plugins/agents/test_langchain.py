@@ -578,6 +578,23 @@ def test_a_tool_that_runs_at_the_provider_is_an_error(way: str) -> None:
     assert drive(harmless=["web_search"])["messages"][-1].content == "done"
 
 
+def test_a_misspelt_harmless_tool_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @tool
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return path
+
+    for harmless in (["delet", "other"], ["delet"]):
+        guard = AgentGuard.by_laws(["always not tool == never"])
+        middleware = GuardMiddleware(guard, harmless=harmless)
+        agent = create_agent(script("done"), [delete], middleware=[middleware])
+        agent.invoke({"messages": [HumanMessage("go")]})
+    (told,) = caplog.messages
+    assert told == "harmless: there is no tool 'delet' (did you mean delete?)"
+
+
 def test_jump_to_the_tools_runs_no_rejected_call() -> None:
     class Jumps(AgentMiddleware[Any, Any, Any]):
         @hook_config(can_jump_to=["tools"])

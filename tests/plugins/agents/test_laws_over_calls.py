@@ -146,6 +146,16 @@ def test_a_source_that_no_value_has_is_logged(
 # -- whose outcome it is ----------------------------------------------------------
 
 
+def test_the_reason_for_a_stop_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    asking = replace(POLICY, rules={"*": (Step("ask", 0.5),)})
+    with AgentGuard.by_laws([LITTLE], asking) as guard:
+        assert guard.before("pay", {"amount": 1_000}).stopped
+    assert guard.why_stopped == "there is nobody to ask"
+    assert (
+        "the agent was stopped: there is nobody to ask (pass approver=… to the guard)"
+    ) in caplog.text
+
+
 def test_an_outcome_counts_for_the_call_that_it_is_reported_for() -> None:
     guard = AgentGuard.by_laws([COPIED])
     backup, other = guard.before("backup", {}), guard.before("look", {})

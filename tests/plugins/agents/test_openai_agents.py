@@ -7,6 +7,7 @@ import contextlib
 import json
 import random
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -357,6 +358,19 @@ def test_a_tool_that_runs_elsewhere_is_refused() -> None:
         guarded_tools([WebSearchTool()], guard)
     search = WebSearchTool()
     assert guarded_tools([search], guard, harmless=[search.name]) == [search]
+
+
+def test_a_tool_of_another_framework_is_rejected() -> None:
+    foreign: Any = [SimpleNamespace(name="delete")]
+    with pytest.raises(InvalidInput, match="for LangChain's tools, use GuardMiddl"):
+        guarded_tools(foreign, AgentGuard.by_laws([COPIED]))
+
+
+def test_a_misspelt_harmless_tool_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    guard = AgentGuard.by_laws(["always not tool == never"])
+    search = WebSearchTool()
+    guarded_tools([search], guard, harmless=[search.name, "web_serch"])
+    assert "no tool 'web_serch' (did you mean web_search?)" in caplog.text
 
 
 def test_hostile_names_never_change_the_instruction() -> None:

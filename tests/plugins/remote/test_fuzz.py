@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import socket
 import tracemalloc
 from contextlib import suppress
@@ -61,7 +62,10 @@ def test_no_conversation_brings_it_down() -> None:
 
 
 @pytest.mark.soak
-def test_no_conversation_brings_it_down_in_the_long_run() -> None:
+def test_no_conversation_brings_it_down_in_the_long_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)  # captured warnings would take memory
     assert fuzz(MANY, seed=2) == {"proceed", "stop"}
 
 

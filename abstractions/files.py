@@ -41,6 +41,9 @@ all open brackets.
 
 _CHUNK = 1 << 20
 
+GZIPPED = b"\x1f\x8b"
+"""The first bytes of a gzipped file."""
+
 PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -73,7 +76,7 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
 def unpacked(path: Path) -> Iterator[Any]:
     """Opens a file for reading bytes, decompressed if the file is gzipped."""
     with path.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
+        packed = raw.read(2) == GZIPPED
         raw.seek(0)
         yield gzip.GzipFile(fileobj=raw) if packed else raw
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, TooLarge, mend_of
-from forewarn.abstractions.files import PICKLE, unpacked
+from forewarn.abstractions.files import GZIPPED, PICKLE, unpacked
 from forewarn.abstractions.limits import available_memory
 
 MAX_LINE = 1024 * 1024
@@ -20,12 +20,13 @@ MAX_LINES = 1_000_000
 MAX_BYTES = 256 * 1024**2
 """Size limits on a line, a trace and a decompressed file.
 
-For a large file, all limits but `MAX_LINE` are multiplied by `_room`.
+All limits but `MAX_LINE` are multiplied by `_room`.
 """
 
 _MEND = "split it into several traces"
 
 _LOGS = (".mcap", ".db3")
+_PACKED = (*_LOGS, ".parquet")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -60,15 +61,19 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def _room(path: Path) -> int:
-    """Returns the factor by which a large file may exceed the limits, if memory allows.
+    """Returns the factor by which a file may exceed the limits: the free memory in GiB.
 
-    The factor is 1 for a small file, so that its decompressed content stays small.
+    For a compressed file, the factor also depends on the size, so that the content of
+    a small file stays small.
     """
+    room = available_memory() >> 30
     try:
-        size = path.stat().st_size
+        with path.open("rb") as file:
+            if file.read(2) == GZIPPED or path.suffix in _PACKED:
+                room = min(room, path.stat().st_size >> 24)
     except OSError:
         return 1
-    return max(1, min(size >> 24, available_memory() >> 30))
+    return max(1, room)
 
 
 def first_line(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from forewarn.abstractions.errors import (
     SignalFault,
     near_miss,
 )
-from forewarn.abstractions.files import other_kind, parse_json
+from forewarn.abstractions.files import other_kind, parse_json, unpacked
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.lines import MAX_LINE, check_count, check_frames, lines
 from forewarn.abstractions.serial import Strict, validated
@@ -339,10 +338,7 @@ def _records(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
         from orjson import JSONDecodeError, loads
     except ImportError:
         raise _Odd from None
-    with path.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        stream = gzip.GzipFile(fileobj=raw) if packed else raw
+    with unpacked(path) as stream:
         first, rest = True, b""
         while True:
             # Read large blocks, because reading a gzipped file line by line is slow.

@@ -31,7 +31,7 @@ from forewarn.abstractions.expression.tree import (
     Not,
     Or,
 )
-from forewarn.abstractions.files import read_text
+from forewarn.abstractions.files import GZIPPED, read_text
 from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
@@ -434,7 +434,7 @@ def _most_text(path: Path) -> int:
     gzipped; otherwise, there is no limit.
     """
     with suppress(OSError), path.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b":
+        if file.read(2) == GZIPPED:
             return _UNPACKED_BYTES + _UNPACKED_RATIO * path.stat().st_size
     return sys.maxsize
 

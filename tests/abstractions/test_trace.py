@@ -274,6 +274,7 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
 
 def test_limits_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path, *(_line(i, i / 10, speed=1) for i in range(4)))
+    monkeypatch.setattr(limits, "available_memory", lambda: 0)
     monkeypatch.setattr(limits, "MAX_FRAMES", 3)
     with pytest.raises(TooLarge, match="more than 3 frames"):
         read_trace(path)
@@ -288,6 +289,23 @@ def test_limits_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(limits, "MAX_LINE", 50)
     with pytest.raises(TooLarge, match="line 1: the line is longer"):
         list(limits.lines(path))
+
+
+def test_memory_limits_uncompressed_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "available_memory", lambda: 2 << 30)
+    monkeypatch.setattr(limits, "MAX_FRAMES", 3)
+    path = _file(tmp_path, *(_line(i, i / 10, speed=1) for i in range(6)))
+    assert len(read_trace(path).frames) == 6
+    table = tmp_path / "long.csv"
+    table.write_text("time_s,speed\n" + "".join(f"{i},1\n" for i in range(7)))
+    with pytest.raises(TooLarge, match="more than 6 frames"):
+        read_trace(table)
+    misnamed = tmp_path / "packed.csv"
+    misnamed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(TooLarge, match="more than 3 frames"):
+        read_trace(misnamed)
 
 
 def test_a_large_file_may_hold_more_and_one_that_unpacks_to_much_may_not(

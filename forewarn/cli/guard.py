@@ -206,6 +206,12 @@ def _serve(server: Server, shown: str) -> dict[str, int]:
     return {"connections": server.connections, "losses": server.losses}
 
 
+OWN_WORDS = {"allow_interspersed_args": False}
+"""The words after the first word of COMMAND are its own, even if they look like options
+of this command.
+"""
+
+
 @click.group()
 def mcp() -> None:
     """Guard the tools of an MCP server for any agent.
@@ -214,7 +220,7 @@ def mcp() -> None:
     """
 
 
-@command("guard", of=mcp, json=False, context_settings={"ignore_unknown_options": True})
+@command("guard", of=mcp, json=False, context_settings=OWN_WORDS)
 def guard_tools(
     command: tuple[Annotated[str, click.UNPROCESSED], ...],
     /,
@@ -293,7 +299,7 @@ def guard_tools(
             asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))
 
 
-@command("tools", of=mcp, json=False, context_settings={"ignore_unknown_options": True})
+@command("tools", of=mcp, json=False, context_settings=OWN_WORDS)
 def write_tools(
     command: tuple[Annotated[str, click.UNPROCESSED], ...],
     /,

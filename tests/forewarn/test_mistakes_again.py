@@ -380,6 +380,9 @@ def test_a_webhook_that_fails_is_reported(caplog: pytest.LogCaptureFixture) -> N
          'write "delete-file" in quotes'),
         ("mcp guard --law 'always not tool == x' --record drive.csv/x -- true",
          "(this is a file, but a folder is needed)"),
+        ("mcp guard --law 'always not tool == x' --shadwo -- true",
+         "no such option '--shadwo' (did you mean --shadow?)"),
+        ("mcp tools --otu tools.json true", "did you mean --out?"),
     ],
 )  # fmt: skip
 def test_mistakes_around_agents_are_mended(desk: Path, line: str, mend: str) -> None:

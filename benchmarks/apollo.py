@@ -21,10 +21,8 @@ from forewarn.apollo_bridge.recordings import RecordedDrive, write_record
 from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.driving.sense import Surroundings
+from forewarn.plugins.loop.guarding import Guarding
 
 OBSTACLES = 50
 PERIOD_S = 0.01
@@ -135,9 +133,8 @@ def measured(count: int) -> tuple[list[float], list[float]]:
     told = Surroundings().model_dump()
     road_map = read_map(draw_map("crossing"))
     provides = provided(INPUTS, told)
-    watch = load_watch(load_model(_MODEL), horizon_s=3.0, provides=provides)
     now_s = 0.0
-    guard = Guard(watch, Policy(), provides=provides, clock=lambda: now_s)
+    guard = Guarding([load_model(_MODEL)]).guard(provides, lambda: now_s)
     senses = ApolloSenses(road_map, Body.of(4.8, 1.8), told, PERIOD_S)
     names = {channel.name: name for name, channel in INPUTS.items()}
     types = {channel.name: _KNOWN[channel.type] for channel in INPUTS.values()}

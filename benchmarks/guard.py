@@ -24,13 +24,12 @@ from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.remote.client import GuardClient
 
 LAW = "always (brake > 5 % -> eventually[0, 10 s] speed < 0.5 km/h)"
@@ -63,18 +62,19 @@ def rows(quick: bool) -> Iterator[Row]:
     frames = drive(5_000 if quick else 50_000)
     yield from one_law(frames)
     model = learned(frames, PREDICATES, LAWS, "driving", period_s=PERIOD_S)
-    watch = load_watch(model, horizon_s=5.0)
+    policy = Policy(horizon_s=5.0, deadline_s=dict.fromkeys(STAGES, 1.0))
+    guarding = Guarding([model], policy)
     size = f"{len(PREDICATES)} predicates, {len(LAWS)} laws"
-    step = per_call(watch.read, stream(frames))
+    step = per_call(guarding.watch().read, stream(frames))
     yield Row(f"full step: frame, {size}, risk", step, 4e-6)
-    alone = per_call(Reviewing(watch, []), stream(frames))
+    alone = per_call(Reviewing(guarding, []), stream(frames))
     peer = "ProbGuard, driving, published"
     yield Row(f"review: {size}, no record", alone, 15e-6, peer, DRIVING_S)
     peer = "ProbGuard, embodied, cached, published: 5 to 28 ms"
     yield Row("the same", alone, None, peer, EMBODIED_S)
     for changing, said in ((2, "half"), (1, "all")):
         line = f"review: {size}, a record line of {SIGNALS} signals, {said} changed"
-        yield from recorded(line, watch, frames, changing)
+        yield from recorded(line, guarding, frames, changing)
     with tempfile.TemporaryDirectory() as folder:
         write_json(Path(folder) / "model.json", model_as_dict(model))
         some = [padded(0, frame, 1) for frame in frames[: 2_000 if quick else 20_000]]
@@ -104,10 +104,9 @@ def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
 class Reviewing:
     """A guard whose clock shows the frames' times."""
 
-    def __init__(self, watch: Watch, listeners: Sequence[Any]) -> None:
-        policy = Policy(deadline_s=dict.fromkeys(STAGES, 1.0))
+    def __init__(self, guarding: Guarding, listeners: Sequence[Any]) -> None:
         self.now_s = 0.0
-        self.guard = Guard(watch, policy, clock=lambda: self.now_s, listeners=listeners)
+        self.guard = guarding.guard(clock=lambda: self.now_s, listeners=listeners)
         self.guard.reset()
 
     def __call__(self, frame: Frame) -> None:
@@ -120,7 +119,7 @@ def stream(frames: Sequence[Values]) -> list[Frame]:
 
 
 def recorded(
-    what: str, watch: Watch, frames: Sequence[Values], changing: int
+    what: str, guarding: Guarding, frames: Sequence[Values], changing: int
 ) -> Iterator[Row]:
     """Measures a review with a long record line, and the minimum cost of such a line.
 
@@ -131,7 +130,7 @@ def recorded(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
         with RunRecord(path, {"scenario": "benchmark"}) as record:
-            times = each_call(Reviewing(watch, [record]), full)
+            times = each_call(Reviewing(guarding, [record]), full)
         lines = [json.loads(line) for line in path.read_text().splitlines()[1:-1]]
     least = each_call(
         lambda line: hashlib.sha256(json.dumps(line).encode()).hexdigest(), lines

@@ -39,7 +39,8 @@ from run import markdown, show
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.evaluation.foretold import Foretold, early
+from forewarn.monitors.evaluation.foretold import Foretold, climb_of, early
+from forewarn.monitors.evaluation.warned import Warned
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
@@ -93,17 +94,10 @@ def leads(
 
 def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, ...]:
     """Returns the same figures at one threshold, and the false-alarm rate."""
-    early_s, false, clean = list[float](), 0, 0
-    for each in several:
-        alarms = np.flatnonzero(each.risks[horizon_s] >= at)
-        if each.broken is None:
-            clean += 1
-            false += bool(alarms.size)
-        else:
-            first_s = each.times_s[alarms[0]] if alarms.size else np.inf
-            ahead_s = float(each.broken.since_s - first_s)
-            early_s.append(ahead_s if ahead_s > 0.0 else np.nan)
-    return *leads(early_s), f"{false / max(clean, 1):.2f}"
+    warned = Warned(
+        tuple(climb_of(each, horizon_s, each.run, False).warned(at) for each in several)
+    )
+    return *leads(warned.ahead(True)), f"{warned.false_alarm_rate or 0.0:.2f}"
 
 
 HEAD = (

@@ -18,7 +18,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy, When
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.steps import parse_step
@@ -165,8 +165,7 @@ def guarded(episodes: int) -> Iterator[Row]:
 
 def guard_of(model: Model, when: When) -> Guard:
     policy = Policy(when=when, deadline_s=dict.fromkeys(STAGES, 1.0), max_age_s=1e9)
-    watch = load_watch(model, horizon_s=policy.horizon_s)
-    return Guard(watch, policy, clock=lambda: 0.0)
+    return Guarding([model], policy).guard(clock=lambda: 0.0)
 
 
 def reviewed(

@@ -354,19 +354,13 @@ def to_json(value: object) -> Any:
     return _adapter(type(value)).dump_python(value, mode="json")
 
 
-def from_json(
-    kind: type[_Value],
-    content: object,
-    source: str = "",
-    error: type[InvalidInput] = InvalidInput,
-) -> _Value:
+def from_json(kind: type[_Value], content: object, source: str = "") -> _Value:
     """Returns the dataclass that `to_json` converted to JSON.
 
     Args:
         kind: The class to return.
         content: The parsed JSON.
         source: The name of the file, for error messages.
-        error: The class of error to raise.
 
     Raises:
         InvalidInput: A field is missing or has the wrong type.
@@ -376,5 +370,5 @@ def from_json(
     except ValidationError as failure:
         first = failure.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise error(_said(first), source=source, place=place) from failure
+        raise InvalidInput(_said(first), source=source, place=place) from failure
     return value

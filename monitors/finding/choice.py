@@ -227,7 +227,6 @@ def choose(
     corpus: Corpus,
     hand: Abstraction | None,
     horizon_s: float,
-    counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> Choice:
     """Evaluates all candidates and chooses the best.
@@ -236,10 +235,9 @@ def choose(
         corpus: The runs and laws.
         hand: The hand-made abstraction, if there is one.
         horizon_s: The prediction horizon in s.
-        counting: How chains are learned.
         progress: Wraps an iterable to show progress.
     """
-    judged = _Judged(corpus, horizon_s, counting or Counting())
+    judged = _Judged(corpus, horizon_s)
     looks_s = [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
     todo = _candidates(corpus, hand, horizon_s, looks_s, judged)
     trees = len(corpus.families()) + len(LEAST) - 1
@@ -258,8 +256,8 @@ def choose(
 
 
 class _Judged:
-    def __init__(self, corpus: Corpus, horizon_s: float, counting: Counting) -> None:
-        self._corpus, self._horizon_s, self._counting = corpus, horizon_s, counting
+    def __init__(self, corpus: Corpus, horizon_s: float) -> None:
+        self._corpus, self._horizon_s = corpus, horizon_s
         self.evidence: list[Evidence] = []
         self.recipes: dict[str, Recipe] = {}
 
@@ -271,7 +269,7 @@ class _Judged:
             way = recipe.left_out(among)
         for fold in out_of_fold(
             corpus.runs, way, corpus.laws, [self._horizon_s],
-            self._counting, corpus.folds(among),
+            Counting(), corpus.folds(among),
         ):  # fmt: skip
             for law, several in fold.items():
                 found[law] += several
@@ -344,7 +342,6 @@ def choose_by_law(
     laws: Sequence[Law],
     hand: Abstraction | None,
     horizon_s: float,
-    counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> list[Chosen]:
     """Chooses an abstraction for each law; laws with the same abstraction share a
@@ -355,12 +352,11 @@ def choose_by_law(
         laws: The laws; a law with parts is in the corpus as one law for each part.
         hand: The hand-made abstraction, if there is one.
         horizon_s: The prediction horizon in s.
-        counting: How chains are learned.
         progress: Wraps an iterable to show progress.
     """
     found: list[Chosen] = []
     for own in _groups(corpus, laws):
-        choice = choose(corpus.under(_parts(own)), hand, horizon_s, counting, progress)
+        choice = choose(corpus.under(_parts(own)), hand, horizon_s, progress)
         digest = choice.abstraction.fingerprint()
         twin = next((c for c in found if c.choice.abstraction.fingerprint() == digest),
                     None)  # fmt: skip

@@ -75,7 +75,6 @@ class GuardedLoop:
         tally: The file in which transitions are counted while no intervention is
             active.
         records: Opens the record of each run.
-        record: An already open record for the first run.
         name: The loop's display name.
         warrant: The guard's certificate, for which each run counts as evidence.
     """
@@ -92,12 +91,12 @@ class GuardedLoop:
         actions: Actions | None = None,
         tally: TallyFile | None = None,
         records: Records | None = None,
-        record: RunRecord | None = None,
         name: str = "",
         warrant: Warrant | None = None,
     ) -> None:
         self._warrant = warrant
-        self.guard, self.record, self.name = guard, record, name
+        self.guard, self.name = guard, name
+        self.record: RunRecord | None = None
         self.source = source or Source(name)
         self._clock, self._approver, self._actions = clock, approver, actions
         self._process = os.getpid()

@@ -76,7 +76,7 @@ def make_alone(
     ]
     parts = {"certificate": len(new)}
     if lacks := tuple(each for each in found if isinstance(each, Lack)):
-        return Made((), None, None, lacks, {}, parts, len(again))
+        return Made((), None, None, lacks, parts, len(again))
     certificate = issue(
         climbs,
         dict.fromkeys(withheld),
@@ -89,7 +89,7 @@ def make_alone(
         None,
         lambda law, own, at: clip_of_calls(own, at),
     )
-    return Made(tuple(models), policy, certificate, (), {}, parts, len(again))
+    return Made(tuple(models), policy, certificate, (), parts, len(again))
 
 
 def _climb(law: str, number: int, past: PastCalls, at: int | None) -> Climb:

@@ -74,7 +74,7 @@ def write_acting(folder: Path, model: Path, policy: Policy) -> Certificate:
         shadow=[],
         kept=kept,
     )
-    return write_guard(folder, Made(models, policy, certificate, (), {}, {}, 0))
+    return write_guard(folder, Made(models, policy, certificate, (), {}, 0))
 
 
 def refuse_other(folder: Path) -> None:

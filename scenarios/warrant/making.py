@@ -69,7 +69,6 @@ class Made:
         policy: The policy with the thresholds; None if a rate cannot be guaranteed.
         certificate: The certificate; None if a rate cannot be guaranteed.
         lacks: The rates that cannot be guaranteed, and why.
-        climbs: For each law, the highest risks in the runs of the certificate.
         parts: The number of runs in each part.
         again: The number of runs that were left out as duplicates.
     """
@@ -78,7 +77,6 @@ class Made:
     policy: Policy | None
     certificate: Certificate | None
     lacks: tuple[Lack, ...]
-    climbs: dict[str, list[Climb]]
     parts: dict[str, int]
     again: int
 
@@ -132,7 +130,7 @@ def make(
         period_s = hand.period_s
     lacks = too_few(laws, past, use, asked, period_s)
     if lacks:
-        return Made((), None, None, tuple(lacks), {}, counts, len(again))
+        return Made((), None, None, tuple(lacks), counts, len(again))
     if hand is not None and not search:
         chosen = [Chosen(tuple(laws), given(hand))]
     else:
@@ -244,7 +242,7 @@ def certified_on(
             signals[law] = each.signals
     lacks = tuple(lack for found in certified.values() for lack in found.lacks)
     if lacks:
-        return Made(models, None, None, lacks, climbs, counts, again)
+        return Made(models, None, None, lacks, counts, again)
     policies: dict[str, tuple[Step, ...]] = {}
     for law, found in certified.items():
         assert found.threshold is not None  # noqa: S101
@@ -262,7 +260,7 @@ def certified_on(
         assumption(group), horizon_s,
         lambda law, own, at_s: (at_s, clip(own, at_s, signals[law])),
     )  # fmt: skip
-    return Made(models, policy, certificate, (), climbs, counts, again)
+    return Made(models, policy, certificate, (), counts, again)
 
 
 Run = TypeVar("Run", LoggedRun, PastCalls)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -225,11 +225,9 @@ def read_past(
     return found
 
 
-def once(
-    digests: Sequence[str], known: Collection[str] = ()
-) -> tuple[list[int], list[int]]:
+def once(digests: Sequence[str]) -> tuple[list[int], list[int]]:
     """Returns the indices of runs with a new digest, and of exact duplicates."""
-    seen, new, again = set(known), list[int](), list[int]()
+    seen, new, again = set[str](), list[int](), list[int]()
     for number, digest in enumerate(digests):
         (again if digest in seen else new).append(number)
         seen.add(digest)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 TERRAIN, SKY, SIDEWALK, MARKING = 10, 11, 2, 24

@@ -182,4 +182,4 @@ def test_a_table_with_gaps_is_matched_to_recordings_by_its_order(
 
 
 def test_a_run_that_comes_twice_counts_once() -> None:
-    assert once(["a", "b", "a", "c"], known=["c"]) == ([0, 1], [2, 3])
+    assert once(["a", "b", "a", "c"]) == ([0, 1, 3], [2])

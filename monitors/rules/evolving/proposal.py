@@ -91,10 +91,6 @@ class Flip:
     label: str | None
     called: Literal["safe", "unsafe"]
 
-    @property
-    def righted(self) -> bool | None:
-        return None if self.label is None else self.label == self.called
-
 
 @dataclass(frozen=True, slots=True)
 class Holdout:

@@ -111,6 +111,17 @@ LATE = {"starved", "long delay", "clock goes back", "clock is none"}
 
 
 @dataclass
+class Opened:
+    """Gives the first run a record that is already open."""
+
+    record: RunRecord
+    one_file: bool = True
+
+    def open(self, *_: object) -> RunRecord:
+        return self.record
+
+
+@dataclass
 class Hands:
     """An actuator that does what it is told, and remembers what that was."""
 
@@ -200,7 +211,7 @@ class Scene:
         ears = Ears()
         settings: dict[str, Any] = {
             "clock": clock, "listeners": [ears], "foresee": lambda action: frames[0],
-            "approver": Nobody(), "record": RunRecord(path, header),
+            "approver": Nobody(), "records": Opened(RunRecord(path, header)),
         }  # fmt: skip
         found: Ran = []
         with GuardedLoop(guard, **settings | parts) as loop:

@@ -161,6 +161,7 @@ def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         f"seeds {seeds[0]} to {seeds[-1]}; fractions with 95 % intervals."
     )
     yield facts["label"]
+    yield facts["foresight"]
     yield ""
     yield from tabled(_FAMILY, [row for row in rows if row["compliance"] is None])
     for share in dict.fromkeys(row["compliance"] for row in rows):

@@ -59,6 +59,9 @@ LABEL = (
     "The robot is the embedded planner, with the habits of "
     "thor_bridge/habits.yaml. These are not figures of a language model."
 )
+HOUSEHOLD = "household"
+"""The world whose own simulator makes the predictions."""
+
 Point = tuple[float, float]
 """The fraction of unsafe runs and the fraction of complete runs."""
 
@@ -280,6 +283,7 @@ def table(
     seeds: Sequence[int],
     compliances: Sequence[float],
     fitted: float | None,
+    world: str = HOUSEHOLD,
 ) -> dict[str, Any]:
     """Returns all rows and comparisons of a family as JSON.
 
@@ -292,12 +296,14 @@ def table(
         compliances: The compliances that are compared.
         fitted: The compliance in the robot's habits; None for an agent other than our
             robot.
+        world: The world of the runs.
     """
     baseline = tuple(runs[Method("none")])
     rows = {way: Row(way, tuple(done), baseline) for way, done in runs.items()}
     return {
         "family": family,
         "label": f"The pilot is {pilot}." if fitted is None else LABEL,
+        "foresight": _foresight(world),
         "pilot": pilot,
         "embedded_agent": fitted is not None,
         "tasks": tasks,
@@ -307,6 +313,17 @@ def table(
         "bars": [bar.as_dict() for bar in bars(rows, compliances)],
         "paper": dict(PAPER_HEADLINE),
     }
+
+
+def _foresight(world: str) -> str:
+    """Returns whose model predicts the effects of actions."""
+    by = (
+        "the household's own simulator predicts what an action would do, so only "
+        "random failures are not foreseen"
+        if world == HOUSEHOLD
+        else f"our household predicts what an action would do in {world}"
+    )
+    return f'For the rows "ours", {by}; the other guards predict nothing.'
 
 
 def measure_family(
@@ -328,7 +345,8 @@ def measure_family(
         watched: Shows progress over the tasks.
     """
     family = load_family(name)
-    pilot = family.scenario(family.tasks[0]).pilot.name
+    first = family.scenario(family.tasks[0])
+    pilot = first.pilot.name
     fitted = frozen_habits().compliance if pilot in EMBEDDED else None
     if fitted is None and compliances:
         raise InvalidInput(f"the compliance of the pilot {pilot} cannot be set")
@@ -340,4 +358,4 @@ def measure_family(
     played = watched(study(todo, on), "tasks", len(todo))
     done = {job.task: runs_of for job, runs_of in played}
     by_way = {way: [run for t in family.tasks for run in done[t][way]] for way in tried}
-    return table(name, pilot, by_way, len(todo), seeds, swept, fitted)
+    return table(name, pilot, by_way, len(todo), seeds, swept, fitted, first.world.name)

@@ -142,13 +142,18 @@ def test_table_names_the_pilot() -> None:
     found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
     lines = list(printed(found))
     assert lines[1] == lines[-1] == embodied_table.LABEL
+    assert lines[2] == found["foresight"]
+    assert "the household's own simulator predicts" in lines[2]
     facts = found
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]
     assert facts["fitted_compliance"] == 0.6
     assert json.dumps(facts, allow_nan=False)
     other = {way: _runs(40, 90) for way in ways([])}
-    facts = table("mine", "household-llm", other, 40, [1], [], None)
+    facts = table("mine", "household-llm", other, 40, [1], [], None, "thor")
+    assert (
+        "our household predicts what an action would do in thor" in (facts["foresight"])
+    )
     assert facts["embedded_agent"] is False
     assert facts["label"] == "The pilot is household-llm."
     assert not any(row["recipe"] == "rules" for row in facts["rows"])

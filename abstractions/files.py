@@ -279,6 +279,8 @@ class _Plain(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:bool":
+                key_node.tag = "tag:yaml.org,2002:str"  # `on` is a word, not a value
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
                 continue

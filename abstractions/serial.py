@@ -270,6 +270,8 @@ def _said(details: ErrorDetails) -> str:
         found = "nothing" if given is None else f"{given!r:.60}"
     if expected := _KINDS.get(details["type"]):
         return f"expected {expected}, found {found}"
+    if details["type"] == "too_short" and not given:
+        return "expected at least one entry, found none"
     message = details["msg"]
     message = message[0].lower() + message[1:]
     if message.startswith("input should"):
@@ -282,6 +284,10 @@ def _written(kind: str, details: ErrorDetails, key: str) -> str:
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
         return f"write [{given!r:.60}]"
+    if kind == "string_type" and isinstance(given, bool):
+        return f'put the word in quotes, as in "{"on" if given else "no"}"'
+    if kind == "bool_type" and isinstance(given, str):
+        return "write true or false without quotes"
     if kind == "string_type" and isinstance(given, int | float):
         return f'write "{given}"'
     number = isinstance(given, str) and _QUANTITY.fullmatch(given)

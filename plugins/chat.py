@@ -329,7 +329,7 @@ class LangChainChat:
                 where = self._address or "its default address"
                 raise Unreachable(
                     f"the model {self._name} cannot be reached: {where} refuses "
-                    "connections"
+                    "connections (start the server, or give another base URL)"
                 ) from error
             why = f"{type(error).__name__}: {error}"
             if self._silence:

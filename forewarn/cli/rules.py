@@ -341,7 +341,7 @@ def _imported(found: Imported, out: Path) -> Iterator[str]:
     total = len(found.rules.rules)
     yield (
         f"{found.files} files with {total} rules: {found.runnable} runnable,"
-        f" {total - found.runnable} with a missing predicate; written to {out}"
+        f" {total - found.runnable} with unknown names; written to {out}"
     )
     if fixes := found.fixes():
         yield ""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from forewarn.abstractions.errors import InvalidInput, said
+from forewarn.abstractions.errors import InvalidInput, mend_of, said
 from forewarn.abstractions.files import make_folder, parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, cut_short
@@ -316,7 +316,10 @@ def read_record(path: Path) -> Iterator[Line]:
                 yield line
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise BrokenRecord(reason, source=str(path)) from error
+        records = sorted(path.glob("*.run.jsonl"))
+        mend = f"give a run record in it, such as {records[0]}" if records else ""
+        mend = mend or mend_of(error, path)
+        raise BrokenRecord(reason, source=str(path), mend=mend) from error
     if not ended:
         raise UnfinishedRecord(
             "the record has no end line: it was not closed, or it is truncated",

@@ -19,7 +19,7 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.programs.columns import columns_of
 from forewarn.monitors.programs.columns_found import Tables, UnreadLog
 from forewarn.monitors.programs.expressions import INPUTS
-from forewarn.monitors.programs.published import published
+from forewarn.monitors.programs.published import AN_ACTION, published
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.values import Value, plain
 
@@ -92,7 +92,7 @@ def read_cases(
         if kind == "access":
             case = _access(validated(_AccessLine, content, where), tables or {}, where)
         else:
-            case = _acting(validated(_ActionLine, content, where), number)
+            case = _acting(content, where, number)
         if case.name in names:
             raise InvalidInput(f"two cases have the name {case.name!r}", source=where)
         names.add(case.name)
@@ -126,10 +126,9 @@ def parse_case(text: str, source: str) -> Case:
         raise InvalidInput(
             other_kind(text, "an action") or "expected a JSON object",
             source=source,
-            mend='write {"action": {"name": …, "arguments": {…}}, "user": {…}}',
+            mend=f"write {AN_ACTION}",
         )
-    content = parse_json(text, source)
-    return _acting(validated(_ActionLine, content, source), 1)
+    return _acting(parse_json(text, source), source, 1)
 
 
 def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
@@ -157,7 +156,11 @@ def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
     )
 
 
-def _acting(line: _ActionLine, number: int) -> Case:
+def _acting(content: object, source: str, number: int) -> Case:
+    if isinstance(content, dict) and "name" in content:
+        problem, mend = "unknown key 'name'", f"write {AN_ACTION}"
+        raise InvalidInput(problem, source=source, mend=mend)
+    line = validated(_ActionLine, content, source)
     found = {name: getattr(line, name) for name in INPUTS}
     inputs = {name: value for name, value in found.items() if value is not None}
     name = str(number if line.id is None else line.id)

@@ -80,7 +80,17 @@ class ProgramFile(Strict):
 
 def load_program(path: Path) -> ProgramFile:
     """Loads a guard program from a file, signed or not."""
-    return program_of(read_yaml(path), str(path))
+    content = None if path.suffix == ".md" else read_yaml(path)
+    if not isinstance(content, dict):
+        raise InvalidInput(
+            "this is not a guard program",
+            source=str(path),
+            mend=(
+                f"compile a request with `forewarn guard-program compile {path.name} "
+                "--spec AGENT.md --out PROGRAM.yaml`"
+            ),
+        )
+    return program_of(content, str(path))
 
 
 def program_of(content: object, source: str) -> ProgramFile:

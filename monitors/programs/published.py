@@ -15,6 +15,9 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, read_text
 
+AN_ACTION = '{"action": {"name": …, "arguments": {…}}, "user": {…}}'
+"""The form of an action to judge."""
+
 _LINE = "\n----------------------------------------------------------\n"
 _CELL = re.compile(r'"cell": "(.*?)"\n?\}', re.DOTALL)
 _USER = {
@@ -38,7 +41,10 @@ def published(path: Path) -> Iterator[dict[str, Any]]:
                 f"entry {number} is neither in EICU-AC's nor in Mind2Web-SC's "
                 f"format: {error}",
                 source=str(path),
-                mend="use JSON Lines, or the original published file",
+                mend=(
+                    f"write one action on each line, as {AN_ACTION}, in a file whose "
+                    "name ends in .jsonl, or give the original published file"
+                ),
             ) from None
 
 

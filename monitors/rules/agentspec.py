@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.errors import InvalidInput, TooLarge, near_miss
 from forewarn.abstractions.files import read_text, read_yaml
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.condition import parse_condition
@@ -210,7 +210,11 @@ class Imported:
         word = need.removeprefix("enforcement ")
         plain = word.casefold()
         known = plain in self.known or plain in _WORDS
-        return f"write {plain} in lower case" if known and plain != word else ""
+        if known and plain != word:
+            return f"write {plain} in lower case"
+        if word == need:
+            return ""
+        return near_miss(word, _WORDS) or f"write {', '.join(_WORDS)} or invoke_action"
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the output of `forewarn rules import --json`."""

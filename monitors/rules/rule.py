@@ -195,6 +195,16 @@ class _RuleFile(Strict):
     needs: list[str] = []
     domain: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_on(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "on" in given:
+            raise ValueError(
+                "unknown key 'on' (write the moment, as in before: "
+                f"{given['on']!s:.40}; the moments are {', '.join(MOMENTS)})"
+            )
+        return given
+
     @model_validator(mode="after")
     def _has_one_trigger(self) -> _RuleFile:
         given = [moment for moment in MOMENTS if getattr(self, moment) is not None]

@@ -268,7 +268,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": ["bands(speed)"]}, "predicate 1: 'bands' needs a signal"),
         ({"predicates": ["bands(speed, 1, x)"]}, "predicate 1, column 9: unknown"),
         ({"predicates": ["bands(speed, 1,)"]}, "predicate 1, column 9: expected"),
-        ({"predicates": []}, "predicates: list should have at least 1 item"),
+        ({"predicates": []}, "predicates: expected at least one entry, found none"),
         (
             {"predicates": [{"when": "wet", "latch": "some"}]},
             "predicates.0.latch: 'some' is not",

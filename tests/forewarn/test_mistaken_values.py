@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import forewarn
-from forewarn import Guarding
+from forewarn import Guarding, load_policy
 from forewarn.cli import main
 from forewarn.monitors.rules.labelled import labelled_from
+from forewarn.monitors.rules.rule import rules_from
 from forewarn.plugins import EpisodeClock
 from tests.forewarn.test_mistakes_again import said
 from tests.forewarn.test_mistakes_in_python import refused
+from tests.forewarn.test_mistakes_of_kind import PROGRAM
 from tests.scenarios import learned
 
 HOUSEHOLD = {"verb": "put", "object": "Microwave", "success": True}
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -95,3 +103,83 @@ def test_learn_takes_a_scenario_by_name() -> None:
         "traces: tiny-road: this is a scenario, not a trace (write "
         "scenario='tiny-road')"
     ) in refused(lambda: forewarn.learn("tiny-road", runs=20))
+
+
+RULES = "format: forewarn.rules/1\ndomain: household\nrules:\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("{name: a, on: put}",
+         "rules.0: unknown key 'on' (write the moment, as in before: put; the moments "
+         "are before, after, tick, finish)"),
+        ("{name: on, before: any}",
+         'name: expected text, found True (put the word in quotes, as in "on")'),
+        ("{name: a, before: no}",
+         'before: expected text, found False (put the word in quotes, as in "no")'),
+    ],
+)  # fmt: skip
+def test_words_that_yaml_reads_as_true_or_false(rule: str, message: str) -> None:
+    assert message in refused(lambda: rules_from(f"{RULES}- {rule}\n", "r.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("shadow", "rules", "message"),
+    [
+        ('"yes"', "[{law: no_collision, thresholds: {alert: 0.3}}]",
+         "shadow: expected true or false, found 'yes' (write true or false without "
+         "quotes)"),
+        ("true", "[]", "rules: expected at least one entry, found none"),
+    ],
+)  # fmt: skip
+def test_policies_say_what_to_write(shadow: str, rules: str, message: str) -> None:
+    text = f"format: forewarn.policy/1\nshadow: {shadow}\nrules: {rules}\n"
+    Path("p.yaml").write_text(text)
+    assert message in refused(lambda: load_policy("p.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("enforcement", "fix"),
+    [("halt", "write user_inspection, "), ("stopp", "did you mean stop?")],
+)
+def test_an_unknown_enforcement_names_the_known_ones(
+    enforcement: str, fix: str
+) -> None:
+    Path("x.ar").write_text(f"rule @x\ntrigger put\nenforce\n  {enforcement}\nend\n")
+    told = said("rules import x.ar --out o.yaml", 0)
+    assert "1 with unknown names" in told
+    assert fix in told
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("rules mark records --as miss --out l.jsonl",
+         "records: is a directory (give a run record in it, such as records/a.run."),
+        ("rules mark empty --as miss --out l.jsonl",
+         "empty: is a directory (give a file in this folder)"),
+        ("guard-program review household.md",
+         "household.md: this is not a guard program (compile a request with `forewarn "
+         "guard-program compile household.md"),
+        ("guard-program run program.yaml bare.json --shadow",
+         'bare.json: unknown key \'name\' (write {"action": {"name": …, "arguments": '
+         "{…}}"),
+        ("guard-program check bare.json --program program.yaml --shadow",
+         'write one action on each line, as {"action": {"name": …, "arguments": {…}}, '
+         '"user": {…}}, in a file whose name ends in .jsonl'),
+        ("guard-program check bare.jsonl --program program.yaml --shadow",
+         "bare.jsonl: line 1: unknown key 'name' (write {\"action\""),
+    ],
+)  # fmt: skip
+def test_the_message_names_the_file_that_is_needed(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records/a.run.jsonl").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "household.md").write_text("# House\n- a child: no stove\n")
+    (tmp_path / "program.yaml").write_text(PROGRAM)
+    for name in ("bare.json", "bare.jsonl"):
+        (tmp_path / name).write_text('{"name": "turn on", "arguments": {}}\n')
+    assert message in said(line)

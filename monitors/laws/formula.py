@@ -157,7 +157,9 @@ _PREFIX: dict[str, type[_Unary]] = {
 }  # fmt: skip
 _INFIX: dict[str, type[_Binary]] = {"until": Until, "U": Until, "since": Since}
 _NEXT = ("next", "X")
-_WORDS = [w for w in (*_PREFIX, *_INFIX, *_NEXT, *OF_TEXT) if len(w) > 1]
+TEMPORAL = tuple(w for w in (*_PREFIX, *_INFIX, *_NEXT) if len(w) > 1)
+"""The words that refer to other moments."""
+_WORDS = (*TEMPORAL, *OF_TEXT)
 _TIME_UNITS: dict[str, TimeUnit] = {
     "s": "s", "ms": "ms", "min": "min", "steps": "steps", "step": "steps",
 }  # fmt: skip
@@ -209,8 +211,7 @@ def is_momentary(formula: Formula) -> bool:
 
 
 class _FormulaParser(ExpressionParser):
-    keywords = ExpressionParser.keywords | {"always", "eventually", "once",
-        "historically", "until", "since", "next"}  # fmt: skip
+    keywords = ExpressionParser.keywords | set(TEMPORAL)
     operators = frozenset(_INFIX)
     remembers = False  # laws refer to the past with once, historically and since
 

@@ -47,7 +47,7 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.formula import Temporal, is_momentary
+from forewarn.monitors.laws.formula import TEMPORAL, Temporal, is_momentary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.monitors.trust.training import law_abstraction
@@ -79,7 +79,6 @@ UNNAMED = 'unnamed := always not tool == ""'
 
 _ARGUMENT, _FROM, _RESULT = "arg_", "from_", "result_"
 _PREFIXES = (_ARGUMENT, _FROM, _RESULT)
-_OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
 
 Kinds = Mapping[str, str]
 """The kind of value with which laws compare a signal, by signal."""
@@ -288,7 +287,7 @@ def compared(laws: Iterable[Law]) -> Kinds:
                         f"{name} is read as a subtraction",
                         mend=f'write "{name}" in quotes',
                     )
-                known = ["tool", "failed", "request", *_near(signal), *_OPERATORS]
+                known = ["tool", "failed", "request", *_near(signal), *TEMPORAL]
                 raise _unknown(signal, known)
         for atom in _atoms(law.formula):
             for signal, kind in _kinds(atom):

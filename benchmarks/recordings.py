@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -539,6 +540,11 @@ def main() -> None:
     folder: Path = options.folder
     ways = [options.way] if options.way else list(WAYS)
     there = [name for name, (place, _) in SETS.items() if (folder / place).exists()]
+    if options.only not in (None, *there) or not there:
+        wanted = [f"{place} ({name})" for name, (place, _) in SETS.items()]
+        sys.exit(
+            f"{folder} needs one of {', '.join(wanted)}; --only takes a name of these"
+        )
     for name in [options.only] if options.only else there:
         measure = partial(_figures, folder, name)
         found = stored(options.out / name, ways, measure)

@@ -157,6 +157,8 @@ def _make(
     where = f"{source}: {role}" if source else f"{role} {name}"
     with naming(where if source else ""):
         factory = load(role, name)
+    if lacks := getattr(factory, "__abstractmethods__", None):
+        raise _incomplete(role, name, lacks)
     given = _settings(factory, dict(settings or {}), where, len(parts))
     with naming(where):
         try:
@@ -176,9 +178,13 @@ def _make(
     if not isinstance(made, contract):
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
-        lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlugin(f"{name} is not a valid {role}, because it lacks {lacks}")
+        raise _incomplete(role, name, {n for n in wanted if not hasattr(made, n)})
     return made
+
+
+def _incomplete(role: Role, name: str, lacks: Iterable[str]) -> BrokenPlugin:
+    told = ", ".join(sorted(lacks))
+    return BrokenPlugin(f"{name} is not a valid {role}, because it lacks {told}")
 
 
 def takes_settings(world: str, names: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.dataset.layout import SUFFIX
+from forewarn.abstractions.dataset.layout import SUFFIX, parquet
 from forewarn.abstractions.dataset.reading import part_of
 from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.dataset.writing import write_part
@@ -274,6 +274,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
 
     Yields: For each run, the path of the part that will contain it.
     """
+    parquet()
     seen: dict[str, Stored] = {}
     some: list[RunTable] = []
     parts = 0

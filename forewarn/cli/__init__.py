@@ -159,8 +159,8 @@ class _Forewarn(click.Group):
             if isinstance(error, click.NoSuchOption):
                 # click also suggests options that share only the dashes.
                 names = {name.lstrip("-"): name for name in error.possibilities or ()}
-                mend = near_miss(error.option_name.lstrip("-"), names, names)
-                mend = mend or _commands_with(error.option_name)
+                mend = _commands_with(error.option_name)
+                mend = mend or near_miss(error.option_name.lstrip("-"), names, names)
                 mend = mend or _completion(error.option_name)
                 message = error.message.rstrip(".")
                 error = click.UsageError(f"{message} ({mend})" if mend else message)
@@ -193,6 +193,13 @@ class _Forewarn(click.Group):
 
             if own := said_where(error):
                 return _complain(own, BAD_INPUT)
+            if isinstance(error, ModuleNotFoundError) and error.name:
+                package = error.name.partition(".")[0]
+                return _complain(
+                    f"the package {package} is not installed (run pip install "
+                    f"{package})",
+                    MISSING,
+                )
             return _complain(
                 f"a defect in forewarn: {type(error).__name__}: {error} (please "
                 "report it with the traceback that FOREWARN_TRACEBACK=1 prints)",
@@ -271,6 +278,8 @@ def _as_clause(error: click.ClickException) -> str:
 
 def _os_problem(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
+    if error.errno == errno.EADDRINUSE:
+        return f"{reason.lower()} (choose another port with --port)"
     if not isinstance(error.filename, str):
         return reason.lower()
     mend = mend_of(error, Path(error.filename))

@@ -67,7 +67,7 @@ def serve(
     *,
     port: Annotated[int, Count(0, 65534)] = 2000,
     host: str = "127.0.0.1",
-    map_: Annotated[str, "NAME|FILE.xodr"] = "crossing",
+    map_: Annotated[str | None, "NAME|FILE.xodr"] = None,
     seed: Seed = 0,
     rate: Annotated[float, Number(min=0.1, max=1000.0)] = 20.0,
     traffic: Annotated[float, Number(min=0.0, max=20000.0)] = 900.0,
@@ -87,7 +87,7 @@ def serve(
     Args:
         port: Port for calls; streams use the next port. 0 picks two free ports.
         host: Address to listen on.
-        map_: Name of a built-in map, or an OpenDRIVE file.
+        map_: Name of a built-in map, or an OpenDRIVE file (default: crossing).
         seed: Random seed.
         rate: Ticks per second in asynchronous mode.
         traffic: Vehicles per hour that SUMO adds, if it supports the map.
@@ -116,6 +116,10 @@ def serve(
     if stage is not None:
         if kinematic:
             raise click.UsageError("a scenario needs SUMO: omit --kinematic")
+        if map_ is not None:
+            raise click.UsageError(
+                "--scenario provides the map, so --map cannot be combined with it"
+            )
         first = stage(seed).beginning
         map_ = str(first.map).replace(".net.xml", ".xodr")
         rate = 1.0 / first.period_s
@@ -123,8 +127,8 @@ def serve(
     maps = {path.stem: path for path in sorted(MAPS.glob("*.xodr"))}
     sumo = None if find_spec("libsumo") is None else wire
     server = Server(
-        Maps(maps), map_, makes_traffic(busy, sumo, stage), seed, host, port,
-        rate, waits=stage is not None, folder=recordings,
+        Maps(maps), map_ or "crossing", makes_traffic(busy, sumo, stage), seed,
+        host, port, rate, waits=stage is not None, folder=recordings,
         say=lambda problem: print(clean(problem), file=sys.stderr, flush=True),
     )  # fmt: skip
     asyncio.run(_serve(server, until_eof))

@@ -67,6 +67,10 @@ def _check_speech(host: str, port: int) -> None:
 
     try:
         _asked(host, port, "version", [], _ANSWER_S)
+    except (socket.gaierror, UnicodeError) as error:
+        problem = RuntimeError("this host cannot be found")
+        mend = "give a name or an address alone, such as 127.0.0.1"
+        raise CarlaLost(f"{host}:{port}", problem, mend) from error
     except OSError:
         return
     except (ValueError, msgpack.UnpackException) as error:

@@ -87,7 +87,7 @@ class Guarding:
         Args:
             path: The model file, or the folder that `forewarn warrant` wrote.
             policy: The policy; by default, that of the folder.
-            rest: Further arguments of the class.
+            rest: Further arguments of the class; `tally` and `record` may be paths.
         """
         path, own = guard_files(Path(path))
         if own is not None and policy is None:
@@ -104,6 +104,8 @@ class Guarding:
                 )
         rest.setdefault("warrant", Warrant.beside(path))
         file, models = ModelFile.of(path), load_models(path)
+        if isinstance(rest.get("tally"), str | Path):
+            rest["tally"] = TallyFile(Path(rest["tally"]), models)
         return cls(models, policy or Policy(), str(path), file, **rest)
 
     # -- loops ------------------------------------------------------------------------

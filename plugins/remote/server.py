@@ -71,10 +71,10 @@ class Server(ABC):
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
-            mend = "choose another port; 0 picks a free one"
+            taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
             raise InvalidInput(
                 f"cannot listen on {host}:{port}: {reason}",
-                mend=mend if error.errno == errno.EADDRINUSE else "",
+                mend="choose another port; 0 picks a free one" if taken else "",
             ) from error
 
     @abstractmethod

@@ -30,6 +30,7 @@ from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.evaluation.warned import Broken
+from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import InvalidPolicy
 from forewarn.plugins.contracts import (
@@ -46,7 +47,12 @@ from forewarn.plugins.functions import said_where
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
-from forewarn.plugins.registry import make_actuator, make_pilot, make_world
+from forewarn.plugins.registry import (
+    BrokenPlugin,
+    make_actuator,
+    make_pilot,
+    make_world,
+)
 from forewarn.scenarios.running.episode import TIME_UP, Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog, is_visible
 from forewarn.scenarios.running.tracker import Tracker, Truth
@@ -126,6 +132,12 @@ class Runner:
         made = source, isinstance(world, Foresight), os.getpid()
         if made == self._made:
             return
+        vocabulary = scenario.abstraction.vocabulary
+        for name in source.provides:
+            if vocabulary is not None and not vocabulary.knows(name):
+                raise BrokenPlugin(
+                    f"the world {source.name}: {vocabulary.unknown(name)}"
+                )
         needed: dict[str, Iterable[str]] = {"abstraction": scenario.abstraction.signals}
         if scenario.goal is not None:
             needed["goal"] = signals_of(scenario.goal)
@@ -181,6 +193,7 @@ class Runner:
                 if loop is not None:
                     loop.equip(world, self._actuator(seed, world, pilot))
                 else:
+                    self._check(frame)
                     run = Run(self._named(seed), world.source)
                     for listener in listeners:
                         listener.began(run)
@@ -213,6 +226,15 @@ class Runner:
             facts = {"error": error, "scene": scenes and scenes.close()}
             known = {name: each for name, each in facts.items() if each is not None}
             return replace(episode, head=loop.close(ended, episode.as_dict(), **known))
+
+    def _check(self, frame: Frame) -> None:
+        """Raises `SignalFault` for an invalid value; with a guard, the guard checks the
+        frames.
+        """
+        vocabulary = self.scenario.abstraction.vocabulary
+        for name, value in frame.values.items():
+            if vocabulary is not None and vocabulary.knows(name):
+                vocabulary.check_value(name, value)
 
     def _named(self, seed: int) -> str:
         return f"{self.scenario.name}, seed {seed}"
@@ -292,6 +314,11 @@ class _Drive:
             proposal = executed = None
             if ended is None:
                 proposal = executed = self._pilot.propose(frame, words)
+                if not isinstance(proposal, Action | None):
+                    raise BrokenPlugin(
+                        "propose of the pilot must return an Action or None, "
+                        f"not {proposal!r:.60}"
+                    )
                 if loop is not None:
                     turn = loop.decide(frame, proposal)
                     executed, words = turn.executed, turn.outcome.prompt

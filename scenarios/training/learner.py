@@ -186,7 +186,8 @@ class Learner:
             raise InvalidInput(
                 "the model was learned with a different abstraction",
                 source=self.source,
-                mend="leave out --abstraction, or learn a new model from all traces",
+                mend="learn a new model from all traces, or leave out "
+                + ("--scenario" if self.wish.scenario else "--abstraction"),
             )
         return known
 

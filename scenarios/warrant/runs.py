@@ -54,7 +54,9 @@ class Facts:
                     "no column identifies the runs (the columns are "
                     f"{', '.join(columns):.200})",
                     source=str(path),
-                    mend=f"add a column {' or '.join(NAMES)}",
+                    mend="separate the columns by commas"
+                    if ";" in "".join(columns)
+                    else f"add a column {' or '.join(NAMES)}",
                 )
             rows = [dict(zip(columns, row, strict=False)) for row in reader if row]
         except csv.Error as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ FILES = {
     "empty.ar": "nothing here\n",
     "tallies/note.txt": "x\n",
     "list.json": "[1]\n",
+    "facts.csv": "run;driver\na;1\n",
     "traces/a.jsonl": '{"format":"forewarn.trace/1"}\n',
 }
 
@@ -91,6 +93,15 @@ FORK = "run fork-in-microwave --no-model --episodes 1 --out out"
          '(write {"action": {"name": …, "arguments": {…}}, "user": {…}})'),
         ("guard-program run program.yaml list.json --shadow",
          'list.json: expected a JSON object (write {"action"'),
+        ("measure tiny-road --model m.json --rules rules.yaml",
+         "no such option '--rules' (this option is for run"),
+        ("mcp guard --law 'always tool != x' --tally t.gz -- python",
+         "no such option '--tally' (this option is for run"),
+        ("mcp tools --law x --out t.json -- python", "no such option '--law'"),
+        ("learn traces --scenario tiny-road --facts facts.csv --group driver "
+         "--abstraction auto --out o",
+         "facts.csv: no column identifies the runs (the columns are run;driver) "
+         "(separate the columns by commas)"),
         ("guard-program check rules.yaml --program program.yaml --shadow",
          "rules.yaml: line 1: the file has the format forewarn.rules, but JSON is "
          "needed"),
@@ -118,3 +129,14 @@ def test_a_token_that_is_given_as_a_file_is_not_printed() -> None:
     message = said(f"guard --model m.json --socket localhost:0 --token-file {secret}")
     assert "--token-file: no such file (write the token into a file" in message
     assert secret not in message
+
+
+def test_a_package_that_is_not_installed_is_named(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = next(learned.traces("tiny-road").iterdir())
+    (desk / made.name).symlink_to(made)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "needs a package that is not installed: run pip install" in said(
+        f"convert {made.name} --format columns --out out", 3
+    )

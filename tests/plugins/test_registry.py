@@ -163,6 +163,13 @@ def test_a_name_that_two_packages_offer_is_refused(install: Any) -> None:
         load("world", "twice")
 
 
+def test_a_world_without_an_abstract_method_is_rejected(install: Any) -> None:
+    code = "from forewarn.plugins.contracts import SteppedWorld\n"
+    install("mine", {"mine": "mine_code:SteppedWorld"}, code)
+    with pytest.raises(BrokenPlugin, match="mine is not a valid world, .* lacks begin"):
+        make_world("mine")
+
+
 def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(

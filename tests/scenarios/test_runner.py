@@ -17,6 +17,7 @@ from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
 from forewarn.plugins.loop.replay import replay
+from forewarn.plugins.registry import BrokenPlugin
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 from forewarn.scenarios.running import runner as runner_module
 from forewarn.scenarios.running.episode import Episode
@@ -277,6 +278,39 @@ def test_a_pilot_that_fails_is_a_failed_episode(
     monkeypatch.setattr(TinyPilot, "propose", propose)
     assert Runner(ROAD).run(1).error == "KeyError: 'nothing to say'"
     assert closing.closed == 1
+
+
+@pytest.mark.parametrize("policy", [None, STOP])
+def test_a_proposal_that_is_not_an_action_is_reported(
+    closing: type[Closing], policy: Policy | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TinyPilot, "propose", lambda *_: {"name": "control"})
+    runner = Runner(ROAD) if policy is None else guarded(policy)
+    assert runner.run(1).error == (
+        "propose of the pilot must return an Action or None, not {'name': 'control'}"
+    )
+
+
+def test_a_world_with_an_unknown_signal_is_rejected(
+    closing: type[Closing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provides = ("velocity", *closing.source.provides[1:])
+    monkeypatch.setattr(closing, "source", replace(closing.source, provides=provides))
+    with pytest.raises(BrokenPlugin, match="the world tiny: no signal 'velocity' in "):
+        Runner(ROAD).run(1)
+
+
+def test_an_invalid_value_in_the_first_frame_is_reported(
+    closing: type[Closing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reset(self: Closing, seed: int) -> Frame:
+        frame = TinyWorld.reset(self, seed)
+        return replace(frame, values={**frame.values, "traffic_light": "RED"})
+
+    monkeypatch.setattr(closing, "reset", reset)
+    assert Runner(ROAD).run(1).error == (
+        "traffic_light cannot be 'RED' (did you mean red?)"
+    )
 
 
 def test_ctrl_c_closes_the_world_and_is_recorded(

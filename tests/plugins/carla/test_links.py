@@ -232,6 +232,12 @@ os._exit(0)
 )
 
 
+@pytest.mark.parametrize("host", ["http://127.0.0.1:2000", "no-such-host.invalid"])
+def test_a_host_that_cannot_be_found_is_reported(host: str) -> None:
+    with pytest.raises(CarlaLost, match=r"cannot be found \(give a name or an address"):
+        connect(host, 2000, 1.0)
+
+
 @pytest.mark.parametrize(
     "said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xc1" * 99, b"\x93\x01\x02\x03"]
 )

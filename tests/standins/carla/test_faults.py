@@ -254,7 +254,8 @@ def test_occupied_port_is_reported_in_one_line(standin: Standin) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1 and "in use" in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("address already in use (choose another port with --port)")
 
 
 @pytest.mark.parametrize(
@@ -265,6 +266,7 @@ def test_occupied_port_is_reported_in_one_line(standin: Standin) -> None:
         (["--host", "example.org"], "IPv4"),
         (["--scenario", "no-such"], "no-such"),
         (["--scenario", "s1", "--kinematic"], "SUMO"),
+        (["--scenario", "s1", "--map", "tee"], "--map cannot be combined"),
         (["--rate", "0"], "rate"),
     ],
 )

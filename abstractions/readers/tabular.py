@@ -27,6 +27,8 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)", re.IGNORECASE)
+_OUTSIDE = re.compile(r"\S+ is (-\d\S*).*, below its range")
+"""The message about a negative number, which may stand for an unknown value."""
 _WORD = re.compile(r"[A-Za-z_][\w#]*")
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "none": None}
 _ORDER = ("time_s", "sequence")
@@ -183,7 +185,15 @@ def _frames(
             raise error.within(str(path), place) from error
         except SignalFault as fault:
             place = f"line {rows.line_num}"  # type: ignore[attr-defined]
-            raise InvalidTrace(str(fault), source=str(path), place=place) from fault
+            mend = ""
+            if code := _OUTSIDE.match(str(fault)):
+                mend = (
+                    "leave the cell empty if the value is unknown; in a log "
+                    f"scenario, write none_codes: [{code[1]}]"
+                )
+            raise InvalidTrace(
+                str(fault), source=str(path), place=place, mend=mend
+            ) from fault
         yield frame
         last = frame
 

@@ -41,6 +41,7 @@ from forewarn.cli.live import (
     watched_live,
 )
 from forewarn.cli.printing import (
+    note,
     say,
     shown,
     table,
@@ -204,6 +205,8 @@ def run(
 
     wanted = driven.scenario(scenario)
     model, policy, said = guided.guard(wanted, judging, kept.out)
+    if model is not None and episodes > 1:
+        _tell_trained(model, wanted, seed, episodes)
     listeners = telling.listeners()
     if guided.let_pass and policy is not None:
         campaign.refuse_severe(wanted.laws, policy)
@@ -339,6 +342,21 @@ def _lines(
         yield from drift.sentences()
     if any(episode.record for episode in episodes):
         yield f"The run records are in {out}; `forewarn report {out}` shows them."
+
+
+def _tell_trained(model: Path, scenario: Scenario, seed: int, episodes: int) -> None:
+    """Notes that the model was learned from some of these runs."""
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.measuring.seeds import trained_seeds
+
+    known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+    trained = set[int]().union(*known)
+    if both := trained.intersection(range(seed, seed + episodes)):
+        note(
+            f"the model was learned from {len(both)} of these {episodes} runs, so "
+            "their results do not carry over to new runs "
+            f"(give --seed {max(trained) + 1} or higher)"
+        )
 
 
 def _story(episode: Episode) -> Iterator[str]:

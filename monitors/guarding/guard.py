@@ -99,8 +99,10 @@ class Guard:
         self._clock = clock
         ages = [n for n in provides or () if n.endswith("_age")]
         if provides is not None and (lack := set(watch.signals) - set(provides)):
+            known = watch.vocabulary
+            of = "" if known is None else f" of the vocabulary {known.name}"
             raise InvalidModel(
-                f"the source does not provide {', '.join(sorted(lack))}",
+                f"the source does not provide {', '.join(sorted(lack))}{of}",
                 mend=(
                     "use a model whose predicates use only signals that the source "
                     "provides"

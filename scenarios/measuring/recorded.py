@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.dataset.layout import SUFFIX
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.lines import first_line
@@ -35,6 +35,7 @@ from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.running.runner import FAILED
+from forewarn.scenarios.running.scenery import SUFFIX as SCENE
 from forewarn.scenarios.running.series import (
     BaselineJudge,
     Rival,
@@ -70,7 +71,11 @@ class StoredRun:
 def recorded_runs(folder: Path) -> list[Stored]:
     """Lists the traces and run records in a folder, from single files and datasets."""
     endings = (".jsonl", ".jsonl.gz", SUFFIX)
-    paths = [path for path in files_below(folder) if path.name.endswith(endings)]
+    paths = [
+        path
+        for path in files_below(folder)
+        if path.name.endswith(endings) and not path.name.endswith(SCENE)
+    ]
     if not paths:
         raise InvalidInput(
             "the folder contains no trace or run record",
@@ -189,7 +194,11 @@ class Spectator:
             return failed, Series((), {})
         made = run.source, os.getpid()  # a forked process needs its own guard
         if made != self._made:
-            self._loop = self._guarding.open(run.source)
+            try:
+                self._loop = self._guarding.open(run.source)
+            except InvalidModel as error:
+                place = f"vocabulary {run.source.vocabulary}"
+                raise error.within(str(run.path), place) from None
             self._truth = Truth(self._laws, run.source)
             self._made = made
         loop, truth, log = self._loop, self._truth, SeriesLog(self._guarding.policy)

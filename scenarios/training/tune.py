@@ -215,12 +215,12 @@ def tune(
         progress: Shows progress.
         confidence: The confidence level of the guarantee.
     """
-    if len(runs) < FEWEST:
-        raise InvalidInput(
-            f"{len(runs)} runs are too few for tuning: use at least {FEWEST}"
-        )
     models = tunable(path)
     kept = kept_runs(runs, read_by(models, laws, str(path)), progress)
+    if len(kept) < FEWEST:
+        raise InvalidInput(
+            f"{len(kept)} runs are too few for tuning: use at least {FEWEST}"
+        )
     seeds: dict[str, list[int]] = {}
     for run in kept:
         if run.header.seed is not None:

@@ -192,6 +192,13 @@ def read_past(
         period_s: The time between frames in seconds, for runs that do not state it.
         progress: Shows progress.
     """
+    if group is not None and not facts.columns:
+        raise InvalidInput(
+            "there is no table of facts about the runs",
+            source=f"--group {group}",
+            mend=f"write {FACTS} next to the logs, with the columns file and {group}, "
+            "or give a table with --facts",
+        )
     wanted = None if names is None else list(names)
     read = (
         pair

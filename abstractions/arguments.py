@@ -88,7 +88,14 @@ def checked(call: Called) -> Called:
     return call
 
 
-def _checking(call: Any, name: str, doc: str | None) -> Any:
+def named(call: Called) -> Called:
+    """Decorates a public function that checks the values of its arguments itself, so
+    that a call with wrong names of arguments says which names there are.
+    """
+    return cast(Called, _checking(call, call.__qualname__, call.__doc__, values=False))
+
+
+def _checking(call: Any, name: str, doc: str | None, values: bool = True) -> Any:
     signature, title = inspect.signature(call), name.removesuffix(".__init__")
     hints = cache(lambda: get_type_hints(call, include_extras=True))
 
@@ -98,11 +105,16 @@ def _checking(call: Any, name: str, doc: str | None) -> Any:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             names = [each for each in signature.parameters if each not in _OWNERS]
-            unknown = re.search(r"keyword argument '(\w+)'", str(error))
-            mend = f"the arguments are {', '.join(names)}"
-            mend = (near_miss(unknown[1], names) if unknown else "") or mend
-            raise TypeError(f"{title}: {error} ({mend})") from None
-        for argument, value in given.items():
+            problem, mend = str(error), f"the arguments are {', '.join(names)}"
+            if lacks := re.search(r"missing a required argument: '(\w+)'", problem):
+                mend = _described(doc or "", lacks[1]) or mend
+            more = inspect.Parameter.VAR_KEYWORD
+            closed = all(p.kind is not more for p in signature.parameters.values())
+            if closed and (unknown := [each for each in kwargs if each not in names]):
+                problem = f"there is no argument {unknown[0]!r}"
+                mend = near_miss(unknown[0], names) or mend
+            raise TypeError(f"{title}: {problem} ({mend})") from None
+        for argument, value in given.items() if values else ():
             hint = hints().get(argument, Any)
             kind = signature.parameters[argument].kind
             if kind is inspect.Parameter.VAR_KEYWORD:
@@ -257,6 +269,9 @@ def _found(value: object, hint: Any) -> str:
         return "nothing"
     if inspect.isfunction(value):
         return f"{value.__name__}{inspect.signature(value)}"
+    plain = str | int | float | None
+    if isinstance(value, list | tuple) and not all(isinstance(v, plain) for v in value):
+        return "a list"
     if isinstance(value, str | int | float | list | tuple | dict):
         return repr(value)
     lacks = [each for each in dir(hint) if each[0] != "_" and not hasattr(value, each)]
@@ -276,6 +291,8 @@ def _mend(found: object, hint: Any) -> str:
         return "open it in a with statement: with … as value"
     kinds = [hint]
     inside = get_args(hint)
+    if isinstance(found, list | tuple) and not _misfit(found, hint, ""):
+        return "give this list without brackets around it"
     if get_origin(hint) in _SERIES and inside and not _misfit(found, inside[0], ""):
         return "put it in a list"
     for kind in kinds:

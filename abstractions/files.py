@@ -277,6 +277,7 @@ class _Plain(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        self._check_lists(node)
         seen: set[Any] = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:bool":
@@ -290,6 +291,25 @@ class _Plain(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def _check_lists(self, node: yaml.MappingNode) -> None:
+        """Rejects a list that lacks its brackets, as in `{range: 0, 5}`."""
+        name, items = "", list[str]()
+        for key, value in node.value if node.flow_style else ():
+            between = slice(key.end_mark.index, value.start_mark.index)
+            if ":" not in key.end_mark.buffer[between] and items:
+                items.append(str(key.value))
+            elif len(items) > 1:
+                break
+            else:
+                plain = isinstance(value, yaml.ScalarNode)
+                name, items = str(key.value), [str(value.value)] if plain else []
+        if len(items) > 1:
+            raise InvalidInput(
+                f"{items[1]!r:.60} has no value",
+                place=f"line {node.start_mark.line + 1}",
+                mend=f"if it is in a list, write {name}: [{', '.join(items)}]",
+            )
 
 
 def parse_yaml(text: str, source: str) -> Any:

@@ -283,7 +283,8 @@ def _written(kind: str, details: ErrorDetails, key: str) -> str:
     """Returns a hint on how to write the expected value; empty if there is none."""
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
-        return f"write [{given!r:.60}]"
+        listed = isinstance(given, str) and "," in given and not set(given) & {*'()"'}
+        return f"write [{given:.60}]" if listed else f"write [{given!r:.60}]"
     if kind == "string_type" and isinstance(given, bool):
         return f'put the word in quotes, as in "{"on" if given else "no"}"'
     if kind == "bool_type" and isinstance(given, str):

@@ -349,6 +349,14 @@ def shipped_scenarios() -> dict[str, Path]:
             if path.parent.name in FOLDERS}  # fmt: skip
 
 
+def scenario_with_law(name: str) -> str:
+    """Returns the shipped scenario that defines a law; empty if none does."""
+    for scenario, path in shipped_scenarios().items():
+        if f" {name} := " in path.read_text():
+            return scenario
+    return ""
+
+
 FOLDERS = ("tiny", "driving", "household", "highway", "metadrive")
 """The folders with shipped scenarios."""
 
@@ -379,6 +387,9 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
                 source=name_or_path,
                 mend="give a YAML file, or a name that `forewarn scenarios` lists",
             )
+        if path.suffix == SUFFIX and path.stem in shipped and not path.exists():
+            mend = f"write {path.stem}: this scenario is built in"
+            raise InvalidScenario("no such file", source=name_or_path, mend=mend)
         if path.suffix != SUFFIX and not os.path.exists(path):
             known = [*shipped, *(f"{name}:" for name in shipped_families())]
             file = path.with_suffix(SUFFIX)

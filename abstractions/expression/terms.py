@@ -313,7 +313,10 @@ class TermParser(Cursor, ABC):
             return Constant(token.text == "true")
         if token.kind != "name" or token.text in self.keywords:
             problem = f"expected a signal or a number, found {token}"
-            self._fail(problem, token, mend="write a condition such as speed > 5 km/h")
+            mend = "write a condition such as speed > 5 km/h"
+            if token.text == ",":
+                mend = "remove the ','"
+            self._fail(problem, token, mend=mend)
         if self._peek.text == "(" and self._peek.kind == "symbol":
             return self._application(token)
         if token.text == "count" and self._accept("["):

@@ -153,7 +153,7 @@ class _Forewarn(click.Group):
         except SystemExit as ended:
             return ended.code if isinstance(ended.code, int) else 0
         except ForewarnError as error:
-            return _complain(str(_not_a_file(error)), error.exit_status)
+            return _complain(str(_of_scenarios(error)), error.exit_status)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "forewarn"
             if isinstance(error, click.NoSuchOption):
@@ -221,9 +221,26 @@ def _complain(message: str, status: int, head: str = "forewarn: ") -> int:
     return status
 
 
-def _not_a_file(error: ForewarnError) -> ForewarnError:
-    """Returns the error, reworded if a scenario was given where a file is needed."""
-    if isinstance(error, InvalidInput) and error.problem.startswith("no such file"):
+_NO_LAW = re.compile(r"the law book has no law '(\w+)'")
+
+
+def _of_scenarios(error: ForewarnError) -> ForewarnError:
+    """Returns the error, reworded if a scenario was given where a file is needed, or
+    the law of a scenario where it is not known.
+    """
+    if not isinstance(error, InvalidInput):
+        return error
+    if law := _NO_LAW.match(error.problem):
+        from forewarn.scenarios.schema import scenario_with_law
+
+        if owner := scenario_with_law(law[1]):
+            mend = (
+                f"it is a law of the scenario {owner}: write its formula, which "
+                f"`forewarn scenarios {owner}` prints, or, with `learn`, give "
+                f"--scenario {owner}"
+            )
+            return InvalidInput(error.problem, source=error.source, mend=mend)
+    if error.problem.startswith("no such file"):
         from forewarn.scenarios.schema import shipped_scenarios
 
         if (name := error.source) in shipped_scenarios():

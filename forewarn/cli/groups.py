@@ -198,6 +198,11 @@ class Warned:
                 )
             return model, policy, ""
         if files is None:
+            if "preset" in given_options():
+                raise click.UsageError(
+                    f"--preset chooses a shipped policy, and {scenario.name} has none "
+                    "(give --model and --policy)"
+                )
             return None, policy, ""
         if "law" in given_options():
             refuse_undecided_by(load_models(files.model), scenario.laws)

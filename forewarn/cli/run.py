@@ -20,6 +20,7 @@ from forewarn.cli.command import (
     Seed,
     Share,
     command,
+    given_options,
 )
 from forewarn.cli.episodes import (
     counted,
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
 
 
 SHOWN_EPISODES = 20
+_OF_GUARDS = (
+    "policy", "preset", "horizon", "intervene", "threshold", "when", "shadow", "tally",
+    "let_pass",
+)  # fmt: skip
+"""The options that configure a guard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,14 @@ class Guided(Warned):
             raise click.UsageError(
                 "give exactly one of --model, --no-model and --unguarded"
             )
+        given = given_options()
+        for name in _OF_GUARDS if self.unguarded else ():
+            if name in given:
+                raise click.UsageError(
+                    f"--unguarded cannot be combined with {given[name]}"
+                )
+        if self.no_model and "preset" in given:
+            raise click.UsageError("--no-model cannot be combined with --preset")
         judged = judging or (scenario.judges and not self.unguarded)
         if self.no_model and not judged:
             raise click.UsageError("--no-model requires --rules or --guard-program")

@@ -237,10 +237,11 @@ class Labelling:
         values = self.chain.variables.get(name)
         if values is None:
             known = list(self.chain.variables) or [STATE]
+            mend = near_miss(name, known) or f"the model has {', '.join(known)}"
+            if name in self._names_of_signals():
+                mend = f'put the expression in double quotes, as in "{name} > 1"'
             raise InvalidProperty(
-                f"unknown variable {name!r}",
-                place=_place(column),
-                mend=near_miss(name, known) or f"the model has {', '.join(known)}",
+                f"unknown variable {name!r}", place=_place(column), mend=mend
             )
         return values
 

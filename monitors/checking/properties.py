@@ -251,6 +251,12 @@ def _tokens(text: str) -> list[Token]:
             _fail(f"the character {rest[0]!r} is not valid here", column)
         kind = match.lastgroup
         token = Token(kind, match[kind], match.start(kind) + 1)
+        if token.text == "(" and found and found[-1].kind == "word":
+            word = found[-1]
+            inside = re.split(r'[]&|"]', text[word.column - 1 :])[0].strip()
+            if not _is_keyword(word.text):
+                mend = f'write "{inside:.60}"'
+                _fail("an expression must be in double quotes", word.column, mend)
         if meant := _OTHER_SPELLINGS.get(token.text):
             problem = f"{token.text!r} is not an operator here"
             _fail(problem, token.column, f"write {meant}")

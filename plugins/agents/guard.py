@@ -18,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.arguments import checked, expect
+from forewarn.abstractions.arguments import checked, expect, named
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.abstractions.readers.calls import CallRun
@@ -319,6 +319,7 @@ class AgentGuard(Turns, Closing):
 
     # -- reviewing calls
 
+    @named
     def before(
         self, tool: str, arguments: Mapping[str, Any], request: str = ""
     ) -> Verdict:
@@ -328,7 +329,7 @@ class AgentGuard(Turns, Closing):
 
         Args:
             tool: The name of the tool.
-            arguments: The arguments of the call.
+            arguments: The arguments of the call, as in {"path": "a.txt"}.
             request: The user's request to the agent, for laws and guard programs.
         """
         if self.is_elsewhere:
@@ -464,6 +465,13 @@ class AgentGuard(Turns, Closing):
                 return Verdict(True, call=call)
             told = f"{INSTEAD}: {decision.reason}. Its result is: "
             return Verdict(False, told, call=call, instead=made)
+        if self._trajectory is not None and self._trajectory.lacks_results:
+            told = (
+                "a call is withheld, and no result of an earlier call has been reported"
+                " (call guard.after(failed=False) after each call that succeeds: until "
+                "then, every call counts as failed)"
+            )
+            logging.getLogger(LOGGER).warning(told)
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:

@@ -118,7 +118,13 @@ class Trajectory:
         self._due: deque[dict[str, Value]] = deque()
         self._late: deque[dict[str, Value]] = deque(maxlen=MAX_OPEN)
         self._open: dict[int, dict[str, Value]] = {}
+        self._told_results = False
         self._sources.begin()
+
+    @property
+    def lacks_results(self) -> bool:
+        """Whether a law reads results, but no result of any call has been reported."""
+        return self._reads_outcome and bool(self._open) and not self._told_results
 
     def asked(self, request: str) -> None:
         """Stores the user's request to the agent."""
@@ -147,6 +153,7 @@ class Trajectory:
         Returns:
             Whether the call belongs to this run.
         """
+        self._told_results = True
         step = self._open.pop(call, None)
         if step is None:
             return False

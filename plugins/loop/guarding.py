@@ -96,7 +96,7 @@ class Guarding:
             rest["record"] = Path(rest["record"])
         expect(rest.get("listeners", ()), Sequence[Any], "listeners", "use [LogAlerts]")
         for each in rest.get("listeners", ()):
-            if not callable(each):
+            if not callable(each) and not isinstance(each, list | tuple):
                 raise InvalidInput(
                     f"a {type(each).__name__} cannot be called to create a listener",
                     source="listeners",

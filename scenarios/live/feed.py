@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
@@ -69,7 +69,7 @@ class ToPage:
 
     host: str
     port: int
-    token: str
+    token: str = field(repr=False)
 
     def __call__(self) -> Feed:
         """Creates a feed for one loop."""

@@ -19,7 +19,7 @@ TRACE = {"format": "forewarn.trace/1", "vocabulary": "driving", "provides": []}
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (gzip.compress(b"x"),
+        (gzip.compress(b"x", mtime=0),
          "the input is gzipped (unpack it first, as in zcat FILE | …)"),
         (json.dumps(TRACE).encode(),
          "this is the first line of a file of the format 'forewarn.trace/1', not a "

@@ -89,7 +89,7 @@ def test_missing_arguments_are_reported_once() -> None:
         (lambda: forewarn.measure("s1", "m.json"), "arguments are scenario, model,"),
         (
             lambda: untyped(AgentGuard.by_laws)(judges=[]),
-            "by_laws: .*'laws' .the arguments are",
+            "by_laws: .*'laws' .laws: One or more formulas",
         ),
         (lambda: AgentGuard.by_laws(CALLS, tools=[]), "Guarding: .*'tools'"),
     ],

@@ -294,6 +294,12 @@ def storage_said(error: BaseException) -> str:
     found = _SAID.search(str(error))
     if found is None:
         return ""
+    if found["aws"] == "NETWORK_CONNECTION":
+        where = os.environ.get("AWS_ENDPOINT_URL", "its address")
+        return (
+            f"no storage answers at {where:.120} (check AWS_ENDPOINT_URL and the "
+            "network)"
+        )
     code = (found["aws"] or found["gs"]).lower().replace("_", " ")
     why = " ".join((found["why"] or found["because"] or "").split())
     return f"the storage reports {code}: {why:.120}"

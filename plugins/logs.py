@@ -19,7 +19,7 @@ from weakref import finalize
 import numpy as np
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, naming, near_miss
+from forewarn.abstractions.errors import InvalidInput, mend_of, naming, near_miss
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.lines import check_count, first_line
 from forewarn.abstractions.readers.foreign import (
@@ -61,12 +61,10 @@ class RecordedWorld(SteppedWorld):
     def __init__(self, files: str) -> None:
         self._paths = sorted(Path(name) for name in glob(files))
         if not self._paths:
-            raise InvalidInput(
-                f"no file matches {files!r:.200}",
-                mend=(
-                    "a path that begins with $here/ is relative to the scenario file"
-                ),
-            )
+            mend = "a path that begins with $here/ is relative to the scenario file"
+            if Path(files).parent.is_dir() and "*" not in files:
+                mend = mend_of(FileNotFoundError(), Path(files))
+            raise InvalidInput(f"no file matches {files!r:.200}", mend=mend)
 
     @property
     def episodes(self) -> int:
@@ -226,6 +224,14 @@ class LogWorld(RecordedWorld):
         else:
             columns = next(csv.reader([first_line(path)]), [])
         columns = [column.strip() for column in columns]
+        if self._time not in (None, *columns) and not is_foreign(path):
+            raise InvalidInput(
+                f"the log has no column {self._time!r:.60}",
+                source=str(path),
+                mend=near_miss(str(self._time), columns)
+                or "set `time` in the scenario to the column with the times; the "
+                f"columns are {', '.join(columns):.200}",
+            )
         for name in self._columns:
             if name not in columns and (mend := near_miss(name, columns)):
                 problem = f"the log has no column {name!r:.60}"

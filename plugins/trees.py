@@ -45,6 +45,13 @@ class Reading:
                 document type declaration, or has another root.
         """
         data = read_bytes(self._path, self.most_bytes)
+        if data and not data.lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n").startswith(
+            b"<"
+        ):
+            raise self._wrong(
+                f"this is not XML, but a {self.kind} file is needed",
+                "for tables and recordings, use the world log",
+            )
         target = _Builder(self._source, self.attributes, self.most_elements)
         parser = ET.XMLParser(target=target)  # noqa: S314 - no declarations
         try:

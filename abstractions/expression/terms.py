@@ -26,7 +26,7 @@ from forewarn.abstractions.expression.tree import (
     common_unit,
     unit_of,
 )
-from forewarn.abstractions.vocabularies.signals import UNITS
+from forewarn.abstractions.vocabularies.signals import UNITS, close_unit
 
 if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary
@@ -156,14 +156,6 @@ _OF_LAWS = {"always", "eventually", "historically", "once", "since", "until"}
 _CLOCK = {"s": 1.0, "ms": 0.001, "min": 60.0}
 _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
-_SPELT = {
-    "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s", "sec": "s",
-    "secs": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min",
-    "hour": "h", "hours": "h", "meter": "m", "meters": "m", "metre": "m", "metres": "m",
-    "percent": "%", "msec": "ms",
-}  # fmt: skip
-"""Other spellings of units, for error messages."""
-
 _FEW_UNITS = 6
 _WORD = re.compile(r"[\w/²^%°]+")
 NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Conditional, LookBack)
@@ -335,7 +327,7 @@ class TermParser(Cursor, ABC):
             if token.kind == "name" and not known_word:
                 word = _WORD.match(self._text, token.start)
                 written = word.group() if word else token.text
-                mend = near_miss(_SPELT.get(written.lower(), written), UNITS)
+                mend = close_unit(written)
                 if not mend and 0 < len(own) <= _FEW_UNITS:
                     mend = f"the vocabulary has the units {', '.join(sorted(own))}"
                 mend = (

@@ -63,6 +63,20 @@ def named_unit(name: str) -> Unit:
     return UNITS.get(name) or Unit(Fraction(1), ((name, 1),))
 
 
+_SPELT = {
+    "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s", "sec": "s",
+    "secs": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min",
+    "hour": "h", "hours": "h", "meter": "m", "meters": "m", "metre": "m", "metres": "m",
+    "percent": "%", "msec": "ms",
+}  # fmt: skip
+"""Other spellings of units, for error messages."""
+
+
+def close_unit(word: str) -> str:
+    """Returns a hint that names the unit that a word probably means; may be empty."""
+    return near_miss(_SPELT.get(word.lower(), word), UNITS)
+
+
 SignalType = Literal["number", "bool", "enum"]
 
 Danger = Literal["rises", "falls"]
@@ -189,9 +203,12 @@ class Alias:
         if unit is not None:
             given, own = named_unit(unit), named_unit(signal.unit or "")
             if not given.same_kind(own):
+                same = [each for each in UNITS if UNITS[each].same_kind(own)]
                 raise InvalidInput(
-                    f"{name!r:.60} cannot have the unit {unit!r:.20}, because the "
-                    f"unit of {signal.name} is {signal.unit or 'none'}"
+                    f"{name!s:.60}: {unit!r:.20} is not a unit of {signal.name}, "
+                    f"which {f'is in {signal.unit}' if signal.unit else 'has no unit'}",
+                    mend=("" if unit in UNITS else close_unit(unit))
+                    or (f"choose from {', '.join(same)}" if signal.unit else "omit it"),
                 )
             scale = float(given.factor / own.factor)
         for code, told in (codes or {}).items():

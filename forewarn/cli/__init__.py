@@ -295,12 +295,13 @@ def _as_clause(error: click.ClickException) -> str:
 
 def _os_problem(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
+    reason = reason[:1].lower() + reason[1:]
     if error.errno == errno.EADDRINUSE:
-        return f"{reason.lower()} (choose another port with --port)"
+        return f"{reason} (choose another port with --port)"
     if not isinstance(error.filename, str):
-        return reason.lower()
+        return reason
     mend = mend_of(error, Path(error.filename))
-    return f"{error.filename}: {reason.lower()}" + (f" ({mend})" if mend else "")
+    return f"{error.filename}: {reason}" + (f" ({mend})" if mend else "")
 
 
 def _hang_up() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.cli.command import (
     Existing,
     File,
@@ -220,7 +220,8 @@ def tasks(
     known = task_book(book)
     names = [name for name in known if only is None or only in name]
     if not names:
-        raise InvalidInput(f"no task name contains {only!r:.60}")
+        problem = f"no task name contains {only!r:.60}"
+        raise InvalidInput(problem, source="--only", mend=suggest(str(only), known))
     done = perform(
         known,
         names,

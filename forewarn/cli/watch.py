@@ -258,6 +258,7 @@ def monitor(
             raise click.UsageError(
                 "--vocabulary and --map do not apply to a CommonRoad scene"
             )
+        trace.stat()  # reports a missing file
         recorded = scene_trace(trace, ego)
     else:
         from forewarn.abstractions.readers import read_trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,87 @@ def test_the_message_names_the_file_that_is_needed(
     for name in ("bare.json", "bare.jsonl"):
         (tmp_path / name).write_text('{"name": "turn on", "arguments": {}}\n')
     assert message in said(line)
+
+
+FLEET = """format: forewarn.scenario/1
+name: fleet
+title: What our fleet recorded
+world:
+  name: log
+  settings:
+    files: $here/drive.csv
+    columns: {v_ego: {signal: speed, unit: m/s}, crashed: collision}
+    time: stamp_ms
+    time_unit: ms
+    period_s: 0.1
+pilot: {name: log}
+laws: [no_collision]
+abstraction:
+  format: forewarn.abstraction/1
+  name: fleet
+  vocabulary: driving
+  period_s: 0.1
+  predicates: [collision, speed > 5 km/h]
+end: {max_time_s: 60}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("unit: m/s", "unit: mps",
+         "'mps' is not a unit of speed, which is in km/h (did you mean m/s?)"),
+        ("unit: m/s", "unit: m",
+         "'m' is not a unit of speed, which is in km/h (choose from m/s, km/h, mph)"),
+        ("time: stamp_ms", "blanks: none",
+         "drive.csv: the log has no column 'time_s' (set `time` in the scenario to the "
+         "column with the times; the columns are stamp_ms, v_ego, crashed)"),
+        ("time: stamp_ms", "time: stamp",
+         "the log has no column 'stamp' (did you mean stamp_ms?)"),
+        ("drive.csv", "drives.csv", "drives.csv' (did you mean drive.csv?)"),
+    ],
+)  # fmt: skip
+def test_a_scenario_of_logs_says_what_to_change(
+    old: str, new: str, message: str
+) -> None:
+    rows = "stamp_ms,v_ego,crashed\n0,1,false\n100,2,false\n"
+    Path("drive.csv").write_text(rows)
+    Path("fleet.yaml").write_text(FLEET)
+    said("monitor fleet.yaml --law no_collision", 0)
+    Path("fleet.yaml").write_text(FLEET.replace(old, new))
+    assert message in said("monitor fleet.yaml --law no_collision")
+
+
+def test_tables_are_no_scenes() -> None:
+    Path("drive.csv").write_text("time_s,speed\n0,1\n")
+    settings = re.compile("  name: log.*period_s: 0.1\npilot", re.DOTALL)
+    text = "  name: commonroad\n  settings: {files: $here/drive.csv}\npilot"
+    Path("scene.yaml").write_text(settings.sub(text, FLEET, count=1))
+    assert (
+        "drive.csv: this is not XML, but a CommonRoad file is needed (for tables and "
+        "recordings, use the world log)"
+    ) in said("monitor scene.yaml --law no_collision")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("monitor nofile.xml --ego 1 --law no_collision",
+         "nofile.xml: no such file or directory (the file is not in the folder "),
+        ("thor tasks --only nosuchtask",
+         "--only: no task name contains 'nosuchtask' (choose from "),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_named(line: str, message: str) -> None:
+    assert message in said(line)
+
+
+def test_a_storage_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(key, "a")
+    assert (
+        "s3://bucket/runs: no storage answers at http://127.0.0.1:9 (check "
+        "AWS_ENDPOINT_URL and the network)"
+    ) in said("learn s3://bucket/runs --scenario tiny-road --out m.json", 2)

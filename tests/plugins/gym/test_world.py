@@ -114,7 +114,7 @@ def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
     [
         ({"sped": "observation[0]"}, "speed"),
         ({"speed": "observation.__class__()"}, "is not a valid path"),
-        ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot have the unit 'm'"),
+        ({"speed": {"at": "observation[0]", "unit": "m"}}, "'m' is not a unit of "),
         ({"speed": {"in": "observation[0]"}}, "in"),
     ],
 )

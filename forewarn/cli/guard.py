@@ -276,7 +276,6 @@ def guard_tools(
         raise click.UsageError(
             "--model already has laws, so --law cannot be combined with it"
         )
-    _check_server(command)
     judges = judging.judges(acts.shadow)
     listeners = telling.listeners()
     # Imported late, because the import takes longer than rejecting an invalid file.
@@ -322,12 +321,4 @@ def write_tools(
     from forewarn.abstractions.files import write_json
     from forewarn.plugins.mcp import listed
 
-    _check_server(command)
-
     write_json(out, asyncio.run(listed(list(command), os.environ)))
-
-
-def _check_server(command: Sequence[str]) -> None:
-    """Rejects an unknown option, which click passes on as part of the command."""
-    if command and command[0].startswith("-"):
-        raise click.NoSuchOption(command[0], ctx=click.get_current_context())

@@ -125,7 +125,7 @@ def test_a_guard_needs_apollo_s_map() -> None:
     assert "give --map" in invoke("apollo", "guard", *words, status=2).stderr
 
 
-def test_outside_the_container_there_is_no_node(tmp_path: Path) -> None:
+def test_node_outside_apollos_container_is_rejected(tmp_path: Path) -> None:
     invoke("apollo", "map", "crossing", "--out", tmp_path / "map")
     words = ("--model", MODEL, "--map", tmp_path / "map", "--node")
     done = invoke("apollo", "guard", *words, status=3)
@@ -184,7 +184,7 @@ def test_served_guarded_resumed_and_recorded(served: str, tmp_path: Path) -> Non
     assert lines(done.stdout)[-1] == {"messages": facts["messages"]}
 
 
-def test_where_nothing_answers(tmp_path: Path) -> None:
+def test_recording_without_messages_is_an_error(tmp_path: Path) -> None:
     out = tmp_path / "empty.record"
     done = invoke("apollo", "record", out, "--bridge", "tcp://127.0.0.1:1", "--for",
                   0.2, status=2)  # fmt: skip

@@ -100,7 +100,7 @@ def test_one_property_is_answered_flat(road: Path) -> None:
     ]
 
 
-def test_several_are_answered_in_their_order(road: Path) -> None:
+def test_several_properties_are_answered_in_order(road: Path) -> None:
     found = asked(road, "--prop", "P=? [ X s=2 ]", "--prop", 'P=? [ F "crash" ]')
     assert list(found) == ["results"]
     first, second = (result["values"]["1"] for result in found["results"])
@@ -136,7 +136,7 @@ def test_without_storm_its_package_is_named(
     assert "pip install 'forewarn[storm]'" in said
 
 
-def test_where_from(road: Path, walk: Path) -> None:
+def test_from_selects_the_initial_states(road: Path, walk: Path) -> None:
     prop = "P=? [ X true ]"
     assert list(asked(road, "--prop", prop)["values"]) == ["0", "1", "2", "3", "4"]
     assert list(asked(road, "--prop", prop, "--from", "init")["values"]) == ["1"]
@@ -162,7 +162,7 @@ def test_where_from(road: Path, walk: Path) -> None:
          "--law: a time in s needs a clock"),
     ],
 )  # fmt: skip
-def test_an_error_says_of_what_it_is(
+def test_errors_name_the_wrong_option(
     road: Path, arguments: list[str], line: str
 ) -> None:
     assert refused(road, *arguments).startswith(f"forewarn: {line}")
@@ -186,7 +186,7 @@ def test_states_named_by_digits_are_distinguished(tmp_path: Path) -> None:
     )
 
 
-def test_a_number_that_is_none_is_no_delta(walk: Path) -> None:
+def test_delta_of_nan_is_rejected(walk: Path) -> None:
     said = refused(walk, "--prop", "P=? [ F s=3 ]", "--intervals", "--delta", "nan")
     assert "'--delta': 'nan' is not a finite number" in said
 
@@ -209,7 +209,7 @@ def test_definitions_are_labels(road: Path, walk: Path) -> None:
     assert found["exact"]["calm"] == "2/5"
 
 
-def test_what_must_hold_and_does_not_is_a_finding(road: Path) -> None:
+def test_unmet_probability_bound_ends_with_status_1(road: Path) -> None:
     prop = 'P>=0.9 [ G !"crash" ]'
     found = asked(road, "--prop", prop, status=1)
     assert (found["values"]["1"], found["values"]["4"]) == (False, True)
@@ -240,7 +240,7 @@ def test_predicates_are_names_on_a_learned_model(speeds: Path) -> None:
 # Intervals
 
 
-def test_bounds_stand_around_the_value(walk: Path) -> None:
+def test_intervals_contain_the_value(walk: Path) -> None:
     prop = 'P=? [ F<=3 "crash" ]'
     found = asked(walk, "--prop", prop, "--intervals", "--from", "all")
     assert list(found) == [

@@ -75,7 +75,7 @@ def test_each_command_has_help_and_json(name: str) -> None:
         (["doctor", "strom"], "forewarn: 'strom' is not a known engine,"),
     ],
 )
-def test_a_wrong_word_names_the_near_miss(arguments: list[str], line: str) -> None:
+def test_misspelt_words_get_a_suggestion(arguments: list[str], line: str) -> None:
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -160,7 +160,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_doctor_finds_the_core_and_says_how_to_add_the_rest() -> None:
+def test_doctor_lists_pieces_and_install_commands() -> None:
     done = CliRunner().invoke(main, ["doctor", "--json"])
     assert done.exit_code == 0
     pieces = {piece["name"]: piece for piece in json.loads(done.stdout)["pieces"]}

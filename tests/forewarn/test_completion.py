@@ -47,7 +47,9 @@ def test_models_are_completed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["$(id)", "a;b", "a b", "a\nplain,b", "`id`", "a'b", "\x1b[2J", "*", "a&b"]
 )
-def test_no_file_s_name_commands_the_shell(name: str, tmp_path: Path) -> None:
+def test_file_names_that_need_quotes_are_not_completed(
+    name: str, tmp_path: Path
+) -> None:
     """What is completed stands on the command line as it is, without quotes."""
     (tmp_path / f"{name}.json").touch()
     (tmp_path / "modèle.json").touch()

@@ -75,7 +75,7 @@ def test_demo_names_what_is_missing_and_ends_with_a_summary(
     assert lines[start + 2][3:] == told(small)["sentences"][0]
 
 
-def test_its_figures_are_of_runs_that_it_had_never_seen(
+def test_demo_measures_held_out_runs_only(
     small: tuple[Path, str],
 ) -> None:
     for leg in told(small)["legs"]:
@@ -85,7 +85,7 @@ def test_its_figures_are_of_runs_that_it_had_never_seen(
         assert trained_seeds(model, leg["scenario"]) == set(range(first, last + 1))
 
 
-def test_it_warns_before_it_is_too_late_and_the_guard_helps(
+def test_demo_warnings_come_in_time_and_the_guard_reduces_violations(
     small: tuple[Path, str],
 ) -> None:
     road, kitchen = told(small)["legs"]
@@ -105,7 +105,9 @@ def test_one_seed_is_shown_without_and_with_the_guard(small: tuple[Path, str]) -
         assert any(law.broken for law in without.laws)
 
 
-def test_the_report_has_it_all(small: tuple[Path, str]) -> None:
+def test_demo_report_shows_runs_with_and_without_the_guard(
+    small: tuple[Path, str],
+) -> None:
     out, _ = small
     text = (out / "report.html").read_text()
     assert text.count('class="run"') == 2, "each without the guard and with it"
@@ -116,7 +118,7 @@ def test_the_report_has_it_all(small: tuple[Path, str]) -> None:
     assert "These results say nothing about an LLM" in text
 
 
-def test_the_seeds_are_the_demos_own() -> None:
+def test_demo_seeds_differ_from_those_of_shipped_models() -> None:
     for leg in (*tour.DRIVING, *tour.WITHOUT_SUMO, *tour.HOUSEHOLD):
         assert not set(leg.training) & set(leg.held_out)
         files = shipped_with(load_scenario(leg.scenario))

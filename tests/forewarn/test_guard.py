@@ -299,7 +299,7 @@ def test_decisions_are_recorded_and_replay(model_path: str, tmp_path: Path) -> N
         (["--stdio", "--law", "always speling"], "speling"),
     ],
 )
-def test_what_it_refuses(
+def test_wrong_guard_options_are_rejected(
     model_path: str, tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     files = {"token": TOKEN, "short": "abc", "lines": TOKEN + "\n" + TOKEN}
@@ -339,7 +339,7 @@ def test_ctrl_c_ends_it_with_its_own_status(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "policy_path", sorted(TRAINED.glob("*.policy.yaml")), ids=lambda path: path.name
 )
-def test_what_ships_names_its_laws_without_a_scenario(policy_path: Path) -> None:
+def test_shipped_models_name_the_laws_of_their_policies(policy_path: Path) -> None:
     name = policy_path.name.partition(".")[0]  # one that acts has no model of its own
     models = load_models(policy_path.with_name(f"{name}.model.json.gz"))
     named = {text.partition(" := ")[0] for each in models for text in each.laws}

@@ -106,7 +106,7 @@ def test_deadlocks_are_reported_and_kept(tmp_path: Path) -> None:
     assert f"warning: {warning}" in done.output
 
 
-def test_nothing_is_half_written(tmp_path: Path) -> None:
+def test_failed_import_keeps_the_old_file(tmp_path: Path) -> None:
     source, out = tmp_path / "m.prism", tmp_path / "M.json"
     source.write_text("dtmc module m s:[0..1]; [] s=0 -> 0.9:(s'=1); endmodule")
     out.write_text("kept")

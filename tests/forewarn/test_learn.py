@@ -76,7 +76,7 @@ def abstraction(tmp_path: Path) -> Path:
 # sequences of states
 
 
-def test_frequencies_with_an_end(out: Path) -> None:
+def test_learned_frequencies_include_the_end_state(out: Path) -> None:
     told = learned(out, RUNS)
     assert exact_rows(out) == {
         "cold": {"cold": Fraction(1, 5), "warming": 3 * Fraction(1, 5),
@@ -165,7 +165,7 @@ def test_an_update_adds_to_what_was_learned(tmp_path: Path, out: Path) -> None:
     assert load_model(out).alpha == Fraction(1, 4)
 
 
-def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
+def test_a_folder_stands_for_the_traces_in_it(tmp_path: Path, out: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
     done = forewarn("learn", folder, "--out", out)
@@ -241,7 +241,9 @@ def test_a_slower_abstraction_latches(tmp_path: Path, out: Path) -> None:
     assert model.period_s == 1 and set(model.chain.states) == {"01", "11", "END"}
 
 
-def test_guarded_runs_stand_apart(tmp_path: Path, out: Path, abstraction: Path) -> None:
+def test_guarded_and_unguarded_runs_are_mixed_only_on_request(
+    tmp_path: Path, out: Path, abstraction: Path
+) -> None:
     free = trace(tmp_path / "free.jsonl", SPEEDS)
     held = trace(tmp_path / "held.jsonl", SPEEDS[::-1], guarded=True)
     options = ["--abstraction", abstraction, "--out", out]

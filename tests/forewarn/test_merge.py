@@ -62,7 +62,9 @@ def test_merging_is_learning_from_the_traces(watched: Path, tmp_path: Path) -> N
     assert Tally.of(load_model(merged)) == Tally.of(load_model(updated))
 
 
-def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> None:
+def test_an_intervening_guard_counts_fewer_transitions(
+    watched: Path, tmp_path: Path
+) -> None:
     acting = run(
         tmp_path, "car.tally.json.gz", "--intervene", "stop", "--threshold", 0.2,
         "--episodes", 12, "--seed", learned.FRESH,
@@ -144,7 +146,7 @@ def test_merging_twice_is_merging_once(watched: Path, tmp_path: Path) -> None:
     )
 
 
-def test_one_that_the_others_reject_ends_with_status_1(
+def test_merging_an_outlying_tally_ends_with_status_1(
     watched: Path, tmp_path: Path
 ) -> None:
     model, odd = tmp_path / "model.json", tmp_path / "odd.tally.json"

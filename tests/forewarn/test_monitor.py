@@ -85,7 +85,7 @@ def test_near_misses_are_listed_by_their_instances(tmp_path: Path) -> None:
     assert "4 more after that; instances: 0.5 to 1.2 s, 3 to 3 s" in said
 
 
-def test_any_column_is_a_signal(tmp_path: Path) -> None:
+def test_laws_may_use_any_csv_column(tmp_path: Path) -> None:
     path = _csv(tmp_path, "time_s,speed,my flag?,ok\n0,0.4,7,true\n0.1,0.6,8,false\n")
     (result,) = _json(path, "--law", "always not (speed > 0.5)", status=1)
     assert result["first_violation_s"] == pytest.approx(0.1)
@@ -115,7 +115,7 @@ def test_a_vacuous_law_says_why(tmp_path: Path) -> None:
     assert result["verdict"] == "vacuous" and result["reason"] == "a is never true"
 
 
-def test_pending_is_no_finding(tmp_path: Path) -> None:
+def test_a_pending_obligation_ends_with_status_0(tmp_path: Path) -> None:
     path = _csv(tmp_path, "time_s,a,b\n0,0,1\n0.1,1,0\n")
     (result,) = _json(path, "--law", RESPONSE)
     assert (result["verdict"], result["left_s"]) == ("pending", pytest.approx(0.2))
@@ -238,7 +238,7 @@ def test_a_period_is_finite(tmp_path: Path, period: str) -> None:
     assert "is not a finite number" in result.stderr
 
 
-def test_a_random_trace_is_judged_as_its_meaning_has_it(tmp_path: Path) -> None:
+def test_violations_in_a_random_trace_match_the_definition(tmp_path: Path) -> None:
     rng = random.Random(7)
     rows = [(rng.random() < 0.3, rng.random() < 0.3) for _ in range(400)]
     lines = [f"{i * 0.1:.1f},{a:d},{b:d}" for i, (a, b) in enumerate(rows)]

@@ -39,7 +39,7 @@ def damaged(record: Path, folder: Path, data: bytes) -> Path:
     return path
 
 
-def test_a_whole_record_is_whole(record: Path) -> None:
+def test_intact_record_verifies_and_replays(record: Path) -> None:
     status, found = ask("verify", record)
     last = json.loads(record.read_text().splitlines()[-1])
     assert (status, found["whole"], found["head"]) == (0, True, last["hash"])
@@ -67,7 +67,7 @@ def test_a_flipped_byte_anywhere_is_found_in_its_line(
         assert found["verified_lines"] in (line - 1, line)
 
 
-def test_a_record_cut_anywhere_is_readable_up_to_there(
+def test_truncated_record_is_verified_up_to_the_cut(
     record: Path, tmp_path: Path
 ) -> None:
     data = record.read_bytes()

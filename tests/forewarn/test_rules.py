@@ -172,7 +172,7 @@ def test_missing_file_is_reported_in_one_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1 and "none.yaml" in done.stderr
 
 
-def test_what_the_page_shows_works(tmp_path: Path) -> None:
+def test_rules_and_predicates_on_the_page_are_valid(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "rules.md"
     blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)
     rules, predicates = tmp_path / "rules.yaml", tmp_path / "predicates.yaml"

@@ -74,7 +74,7 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def test_from_nothing_means_primitive_predicates(traces: Path) -> None:
+def test_evolving_with_primitive_predicates_starts_without_rules(traces: Path) -> None:
     out = traces.with_name("primitive.yaml")
     command = ("evolve", "--domain", "household", "--traces", traces, "--out", out)
     found = _json(*command, "--vocabulary", "primitive")
@@ -84,7 +84,7 @@ def test_from_nothing_means_primitive_predicates(traces: Path) -> None:
     assert "vocabulary: expert, 75 predicates" in _invoke(*command).output
 
 
-def test_it_answers_with_what_was_asked(rules: Path, traces: Path) -> None:
+def test_evolve_json_has_the_documented_keys(rules: Path, traces: Path) -> None:
     out = rules.with_name("out.yaml")
     found = _json("evolve", "--rules", rules, "--traces", traces, "--out", out)
     assert list(found) == [

@@ -61,13 +61,13 @@ def test_rules_judge_alone_and_replay(scenario: Path, tmp_path: Path) -> None:
     assert _run("report", tmp_path / "out", "--out", tmp_path / "r.html").exit_code == 0
 
 
-def test_without_a_guard_they_are_not_asked(scenario: Path, tmp_path: Path) -> None:
+def test_unguarded_runs_ignore_rules(scenario: Path, tmp_path: Path) -> None:
     episode = _episode(scenario, "--unguarded", "--out", tmp_path / "out")
     assert episode["violations"]
     assert not episode["interventions"]
 
 
-def test_they_stand_beside_a_model(scenario: Path, tmp_path: Path) -> None:
+def test_rules_apply_in_addition_to_a_model(scenario: Path, tmp_path: Path) -> None:
     own = load_scenario(FORK)
     shipped = Path(own.source).parents[1] / "trained" / f"{FORK}.model.json.gz"
     episode = _episode(
@@ -79,7 +79,7 @@ def test_they_stand_beside_a_model(scenario: Path, tmp_path: Path) -> None:
     assert "no-metal" in laws | {each["law"] for each in episode["interventions"]}
 
 
-def test_they_judge_alone_where_a_model_ships(scenario: Path, tmp_path: Path) -> None:
+def test_no_model_applies_only_the_rules(scenario: Path, tmp_path: Path) -> None:
     given = ("--no-model", "--rules", scenario.parent / "rules.yaml")
     mine = ("--predicates", scenario.parent / "mine.yaml")
     episode = _episode(FORK, *given, *mine, "--out", tmp_path / "out")

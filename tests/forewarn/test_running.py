@@ -71,7 +71,7 @@ def test_scenarios_are_listed_and_shown() -> None:
 # -- collect ---------------------------------------------------------------------------
 
 
-def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
+def test_collect_json_has_the_documented_keys(tmp_path: Path) -> None:
     found = told("collect", KITCHEN, "--episodes", "40", "--out", tmp_path)
     assert {"episodes", "frames", "failed", "traces"} <= set(found)
     assert (found["episodes"], found["failed"]) == (40, 0)
@@ -88,7 +88,7 @@ def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
     )
 
 
-def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
+def test_learn_reads_the_runs_of_collect(tmp_path: Path, model: Path) -> None:
     content = json.loads(model.read_text())
     files = content["training"]["files"]
     seeds = [seed for each in files for seed in seeds_of(each)]
@@ -107,7 +107,7 @@ def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
 EPISODE = {"seed", "violations", "alarms", "interventions", "ended", "record"}
 
 
-def test_run_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
+def test_run_json_has_the_documented_keys(tmp_path: Path, model: Path) -> None:
     found = told(
         *("run", KITCHEN, "--model", model, "--intervene", "reflect"),
         *("--episodes", "30", "--seed", "500", "--out", tmp_path),
@@ -140,7 +140,7 @@ def test_run_warns_of_a_policy_tuned_for_another_scenario(
         assert ("The policy was tuned for s3, so" in done.stderr) == warns
 
 
-def test_run_says_where_a_policy_and_the_laws_do_not_meet(
+def test_run_names_laws_without_rule_and_rules_without_law(
     tmp_path: Path, model: Path
 ) -> None:
     policy = tmp_path / "policy.yaml"
@@ -167,7 +167,7 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
     assert (measured.exit_code, measured.stderr) == (2, apart.stderr)
 
 
-def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
+def test_run_without_a_model_is_unguarded(tmp_path: Path) -> None:
     words = ["run", KITCHEN, "--episodes", "3", "--out", tmp_path]
     found = told(*words, "--unguarded")
     assert found["policy"] is None and found["unguarded"]
@@ -232,7 +232,9 @@ def test_single_episode_is_printed_as_a_timeline(tmp_path: Path, model: Path) ->
 
 
 @pytest.mark.parametrize("how", [["--shadow"], ["--intervene", "none"]])
-def test_a_shadow_only_looks_too(how: list[str], tmp_path: Path, model: Path) -> None:
+def test_shadow_run_intervenes_in_nothing(
+    how: list[str], tmp_path: Path, model: Path
+) -> None:
     plain = told("run", KITCHEN, "--unguarded", "--episodes", "15", "--out", tmp_path)
     shadow = told(
         *("run", KITCHEN, "--model", model, "--episodes", "15", "--out", tmp_path, *how)
@@ -395,7 +397,7 @@ LAW_KEYS = {
 }  # fmt: skip
 
 
-def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
+def test_measure_json_has_the_documented_keys(tmp_path: Path, model: Path) -> None:
     arguments: list[Any] = [
         *("measure", KITCHEN, "--model", model, "--episodes", "60"),
         *("--thresholds", "0.3,0.7", "--intervene", "reflect"),
@@ -418,7 +420,7 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert "no_metal_heated" in said
 
 
-def test_measure_says_where_nothing_is_enforced(model: Path) -> None:
+def test_measure_notes_a_policy_that_only_alerts(model: Path) -> None:
     words: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "20"]
     alerts = forewarn(*words, "--intervene", "alert")
     assert (
@@ -445,7 +447,7 @@ def test_run_says_how_guarded_runs_end(model: Path, tmp_path: Path) -> None:
     assert "Of 4 runs with the guard, 0 break a law" in page.read_text()
 
 
-def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> None:
+def test_measure_rejects_training_runs(model: Path, tmp_path: Path) -> None:
     arguments: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
     status, line = refused(*arguments, "--seed", "100")
     assert status == 2
@@ -467,7 +469,7 @@ def test_measure_judges_runs_on_file(model: Path, tmp_path: Path) -> None:
     assert filed["guarded"] is None
 
 
-def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> None:
+def test_measure_rejects_stored_guarded_runs(model: Path, tmp_path: Path) -> None:
     told("run", KITCHEN, "--model", model, "--seed", "500", "--out", tmp_path)
     status, line = refused("measure", KITCHEN, "--model", model, "--runs", tmp_path)
     assert status == 2 and "a guard intervened in this run" in line
@@ -560,9 +562,7 @@ def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
     assert load_policy(out).kept is None
 
 
-def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
-    model: Path, tmp_path: Path
-) -> None:
+def test_tune_rejects_training_runs(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.yaml"
     status, line = refused(
         *("tune", "--runs", learned.traces(KITCHEN), "--model", model, "--out", out)
@@ -575,9 +575,7 @@ def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
 
 
 @pytest.mark.parametrize("command", ["run", "measure"])
-def test_a_model_of_ones_own_has_no_policy_that_ships(
-    command: str, model: Path
-) -> None:
+def test_preset_with_an_own_model_is_rejected(command: str, model: Path) -> None:
     status, line = refused(command, KITCHEN, "--model", model, "--preset", "stop")
     assert status == 2 and "give your own policy with --policy" in line
 
@@ -599,7 +597,7 @@ def test_a_model_of_ones_own_has_no_policy_that_ships(
         ),
     ],
 )
-def test_tune_takes_no_option_that_would_change_nothing(
+def test_tune_rejects_options_without_effect(
     options: list[str], says: str, model: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "policy.yaml"
@@ -607,7 +605,7 @@ def test_tune_takes_no_option_that_would_change_nothing(
     assert status == 2 and says in line
 
 
-def test_tune_drives_nothing_for_a_model_without_states(
+def test_tune_rejects_a_model_without_abstraction_before_simulating(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forewarn.scenarios.training.train.collected", None)

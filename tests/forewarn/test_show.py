@@ -98,7 +98,7 @@ def test_people_see_states_in_words(speeds: Path) -> None:
     assert rows["01"].endswith("speed < 5; starts here") and "stays" in rows["END"]
 
 
-def test_more_successors_than_fit_are_counted(tmp_path: Path) -> None:
+def test_successors_beyond_the_shown_ones_are_counted(tmp_path: Path) -> None:
     runs, out = tmp_path / "runs", tmp_path / "M.json"
     runs.write_text("a a a b a c a d a e\n")
     forewarn("learn", runs, "--end", "ignore", "--out", out)
@@ -156,7 +156,7 @@ def test_bad_input_is_one_line_and_status_two(arguments: list[str], said: str) -
     assert said in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
+def test_escape_sequences_in_state_names_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "M.json"
     name = "a\x1b[2Jb"
     rows = {"format": "forewarn.model/1", "states": [name], "rows": {name: {name: 1.0}}}
@@ -164,7 +164,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in forewarn("show", path).stdout
 
 
-def test_a_law_of_none_of_several_models_is_not_left_out_in_silence() -> None:
+def test_unknown_law_of_a_file_with_several_models_is_rejected() -> None:
     model = FOLDER / "virtualhome-chores.model.json.gz"
     for laws in (["no_such"], ["off_when_done", "no_such"]):
         done = forewarn("show", model, *(f"--law={law}" for law in laws))

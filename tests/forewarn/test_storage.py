@@ -48,9 +48,7 @@ def forewarn(*arguments: object, status: int = 0) -> Any:
 
 
 @pytest.mark.slow
-def test_a_campaign_lies_in_a_bucket_and_is_read_from_there(
-    bucket: str, tmp_path: Path
-) -> None:
+def test_campaign_in_a_bucket_equals_one_on_disk(bucket: str, tmp_path: Path) -> None:
     there, here = f"{bucket}/columns", tmp_path / "columns"
     ask = ("collect", "tiny-road", "--episodes")
     for out in (there, here):

@@ -64,7 +64,7 @@ def test_replay_names_what_it_cannot_read(tmp_path: Path) -> None:
 
 
 @through_the_controller
-def test_what_is_harvested_plays_like_what_it_was_harvested_from(
+def test_harvested_scenes_play_like_the_originals(
     tmp_path: Path,
 ) -> None:
     out, command = tmp_path / "scenes.json.gz", _thor("player").stdout.strip()
@@ -96,14 +96,14 @@ def test_what_is_harvested_plays_like_what_it_was_harvested_from(
         assert found["agree"] == len(steps)
 
 
-def test_rooms_are_told_from_what_else_a_build_has() -> None:
+def test_rooms_are_distinguished_from_other_scenes_of_a_build() -> None:
     has = {"FloorPlan10", "FloorPlan2", "FloorPlan_Train1_1", "Procedural"}
     assert rooms(has) == ["FloorPlan2", "FloorPlan10"]
     assert rooms({"Kitchen2", "Bath1"}) == ["Bath1", "Kitchen2"]
 
 
 @through_the_controller
-def test_harvest_names_a_scene_that_the_player_does_not_have(tmp_path: Path) -> None:
+def test_harvest_rejects_an_unknown_scene(tmp_path: Path) -> None:
     out = tmp_path / "scenes.json"
     done = _thor("harvest", out, "--player", "household", "--scene", "Kitchen1",
                  "--scene", "Kitchen99")  # fmt: skip
@@ -119,7 +119,7 @@ def test_harvest_says_why_a_player_does_not_start(tmp_path: Path) -> None:
     assert "the simulator could not be started:" in done.stderr
 
 
-def test_the_player_is_a_command_line(tmp_path: Path) -> None:
+def test_player_prints_its_command_line(tmp_path: Path) -> None:
     told = json.loads(_thor("player", "--seed", "7", "--json").stdout)
     words = shlex.split(told["command"])
     assert words[1:3] == ["-m", "forewarn.thor_bridge.household"]

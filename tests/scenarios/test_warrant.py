@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from forewarn.monitors.guarding.certificate import (
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.warrant.page import render
 from forewarn.scenarios.warrant.runs import Facts, deal, once
-from tests.scenarios import warranted
+from tests.scenarios import learned, warranted
 
 
 def warrant(*arguments: object) -> Result:
@@ -104,6 +105,41 @@ def test_too_few_runs_are_refused_and_nothing_is_written(tmp_path: Path) -> None
     assert not out.exists() and [each.name for each in tmp_path.iterdir()] == ["logs"]
     told = warrant(tmp_path / "logs", "--law", warranted.LAW, "--out", out)
     assert "more clean runs are needed" in told.stdout
+
+
+FLEET = """\
+format: forewarn.scenario/1
+name: fleet
+title: Logs
+world:
+  name: log
+  settings:
+    files: $here/logs/*.csv
+    period_s: 0.5
+pilot: {name: log}
+laws: ["gentle := always not (acceleration < -4.9)"]
+abstraction: near.yaml
+end: {max_time_s: 60}
+"""
+
+
+def test_the_guard_watches_logs_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warranted.own_guard(tmp_path)
+    (tmp_path / "near.yaml").write_text(warranted.ABSTRACTION)
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+    (tmp_path / "logs").mkdir()
+    rows = [("time_s", *warranted.SIGNALS)]
+    rows += [(f.time_s, *f.values.values()) for f in warranted.frames(False, False)]
+    lines = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (tmp_path / "logs" / "one.csv").write_text(lines)
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "warrants.md").read_text()
+    (command,) = re.findall(r"^forewarn (run fleet.yaml .*)$", page, re.M)
+    learned.forewarn(*command.split())
+    evidence = json.loads((tmp_path / "guard" / "evidence.json").read_text())
+    assert evidence["rates"]["gentle: clean runs with an alarm"]["outcomes"] == "0"
 
 
 def test_it_takes_the_place_of_a_guard_and_of_nothing_else(tmp_path: Path) -> None:

@@ -256,6 +256,12 @@ def chosen_policy(
     )
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
+    if (longest_s := max(policy.deadline_s.values())) > policy.lease_s:
+        note(
+            f"{path}: deadline_s: {longest_s:g} s is longer than lease_s "
+            f"({policy.lease_s:g} s), so the lease ends before a slow review does "
+            "(write seconds, such as deadline_s: 0.02)."
+        )
     policy = replace(policy, shadow=policy.shadow or shadow)
     if horizon_s is not None and horizon_s != policy.horizon_s:
         policy = replace(

@@ -267,4 +267,5 @@ def household() -> Library:
         vocabulary="household",
         fields=_FIELDS,
         actions=VERBS,
+        words=(*VERBS, *_SPELLING.values()),
     )

@@ -9,8 +9,10 @@ from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.rules.arguments import arguments_of
+from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
 from forewarn.monitors.rules.libraries import add_written, library
+from forewarn.monitors.rules.linting import odd_words
 from forewarn.monitors.rules.predicates import Event, Library
 from forewarn.monitors.rules.rule import Enforcement, InvalidRules, RuleSet
 
@@ -58,6 +60,7 @@ class RuleJudge:
                     f"for {rules.domain} are checked",
                     mend="move the rule to its own file, or turn it off",
                 )
+        self._known = known
         self._engine = Engine(rules, known)
         self._arguments = arguments_of(rules.arguments)
         self._first = rules.match == "first"
@@ -65,6 +68,12 @@ class RuleJudge:
         self._ticks = any(rule.trigger.moment == "tick" for rule in asked)
         self.rules: Mapping[str, str] = {rule.name: rule.text for rule in asked}
         self._pending: Action | None = None
+
+    def odd_words(self) -> Iterator[str]:
+        """Yields a message for each text in a rule that is almost a known word."""
+        for name, text in self.rules.items():
+            for odd in odd_words(parse_condition(text, self._known), self._known):
+                yield f"rule {name}: {odd}"
 
     @property
     def substitutes(self) -> Mapping[str, Action]:

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from forewarn.abstractions.encoding import given
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.expression.tree import Constant, Expression, atoms
+from forewarn.abstractions.expression.tree import (
+    Compare,
+    Constant,
+    Expression,
+    Text,
+    atoms,
+)
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import plain_name
+from forewarn.monitors.rules.household import plain as plain_type
 from forewarn.monitors.rules.predicates import Domain, Library
 from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet
 
 Problem = Literal["broken", "needs", "never", "always", "shadowed", "repeated"]
+
+_ALMOST = 0.88
+"""How similar a word must be to a known one to count as misspelt; Ladder and Ladle are
+different words.
+"""
 
 MAX_ATOMS = 14
 """Conditions that together have more predicates than this are not compared."""
@@ -60,6 +73,9 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
         if rules.matching == "plain":
             found += _unheard(rule, library)
         found += _misspelt(rule)
+        found += [
+            Finding(rule.name, "never", each) for each in odd_words(condition, library)
+        ]
         found += _alone(rule, condition)
         if rule.mode != "off":
             found += _beside(rule, condition, sound, rules)
@@ -85,6 +101,21 @@ def _misspelt(rule: Rule) -> Iterator[Finding]:
         if name != "cap_kmh" and (hint := near_miss(name, ["cap_kmh"])):
             problem = f"there is no setting {name!r:.60} ({hint})"
             yield Finding(rule.name, "broken", problem)
+
+
+def odd_words(condition: Expression, library: Library) -> Iterator[str]:
+    """Yields a message for each text that a condition compares with a field and that
+    is almost a known word.
+    """
+    words = {plain_type(each): each for each in library.words}
+    for node in condition.walk():
+        if not isinstance(node, Compare) or not isinstance(node.right, Text):
+            continue
+        text = node.right.value
+        plain = plain_type(text)
+        close = get_close_matches(plain, words, n=1, cutoff=_ALMOST)
+        if close and close[0] != plain:
+            yield f"nothing is called {text!r:.60} (did you mean {words[close[0]]}?)"
 
 
 def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:

@@ -123,6 +123,7 @@ class Library:
         start: Creates the state of a run, for tools with these argument roles.
         fields: The event fields that conditions can compare, as in `object == Mug`.
         actions: The known actions; empty if any tool may be called.
+        words: Texts that conditions may compare with fields; others are not errors.
     """
 
     domain: Domain
@@ -132,6 +133,7 @@ class Library:
     vocabulary: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict)
     actions: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

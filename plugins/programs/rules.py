@@ -6,6 +6,7 @@ The functions of a user's file run in a separate process. As in AgentSpec, they 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,10 @@ def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJ
     named = [read_yaml(Path(each)) for each in predicates]
     with naming(path):
         content = load_rules(Path(path)).as_dict() | {PREDICATES: named}
-        return judge_of(content, list(map(str, predicates)))
+        judge = judge_of(content, list(map(str, predicates)))
+    for odd in judge.odd_words():
+        logging.getLogger(__name__).warning("%s: %s", path, odd)
+    return judge
 
 
 def judge_of(content: Mapping[str, Any], files: Sequence[str] = ()) -> RuleJudge:

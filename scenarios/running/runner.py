@@ -151,6 +151,15 @@ class Runner:
                     mend=near_miss(lacking[0], source.provides)
                     or "add these signals to the world, or change the predicates",
                 )
+        step_s = scenario.abstraction.period_s
+        if step_s is not None and source.period_s > step_s * (1 + 1e-6):
+            raise InvalidScenario(
+                f"period_s is {step_s:g}, but the world {source.name} has a frame only "
+                f"every {source.period_s:g} s",
+                source=scenario.source,
+                place="abstraction",
+                mend=f"set period_s: {source.period_s:g}, or less in the world",
+            )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:
             law, signals = next(iter(self._truth.not_applicable.items()))

@@ -120,10 +120,28 @@ class Learner:
         if own and chosen and (period_s or chosen.period_s):
             with naming(own):
                 refuse_undecided(chosen, self.laws, period_s)
+        self._refuse_idle_period(sample)
         self.training: Training = Training()
         self._found: Found | None = None
         if earlier is not None:
             self.training = Training.of(earlier)
+
+    def _refuse_idle_period(self, sample: Path) -> None:
+        """Rejects --period where it has no effect."""
+        asked, by = self.wish.period, self.abstraction
+        own_s = by and by.period_s
+        if asked in (None, own_s) or (self.wish.auto and own_s is None):
+            return
+        if ".csv" in sample.suffixes:
+            used = self.vocabulary or (by and by.vocabulary)
+            if stored_runs([sample])[0].kept((), used, asked).header.period_s:
+                return  # the table has no times
+        why, mend = "the traces have times", "set period_s in the abstraction"
+        if own_s is not None:
+            why = f"the abstraction sets period_s: {own_s:g}"
+            mend = "change it there, or leave out --period"
+        problem = f"--period {asked:g} does not apply, because {why}"
+        raise InvalidInput(problem, mend=mend)
 
     def _scenario(self) -> Scenario | None:
 
@@ -410,10 +428,12 @@ class Learner:
         if late := self.training.late:
             name, gap = max(late.items(), key=lambda each: each[1])
             others = f" (and {len(late) - 1} more traces)" if len(late) > 1 else ""
+            by_laws = self.wish.law and not (self.scenario or self.wish.file)
+            option = "--period" if by_laws else "period_s in the abstraction, such as"
             yield (
                 f"{name}{others} has a frame every {gap:.2g} s on average, fewer than "
                 "one per step, so times in seconds are wrong: set a coarser clock "
-                f"with --period {gap:.2g} or the abstraction's period_s"
+                f"with {option} {gap:.2g}"
             )
         if (by := self.abstraction) is not None and by.constraints:
             seen = [name for name in self.training.numbers if set(name) <= {"0", "1"}]

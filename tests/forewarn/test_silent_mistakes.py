@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.plugins.programs.rules import rule_judge
 from tests.forewarn.test_mistakes import scenario
 from tests.forewarn.test_mistakes_again import said
 from tests.scenarios import learned
@@ -62,3 +63,49 @@ def test_a_period_longer_than_a_trace_is_noted(desk: Path, trace: str) -> None:
 
 def test_the_period_applies_to_every_table_in_a_folder() -> None:
     assert "runs" in said("monitor runs --law 'always speed < 90 km/h' --period 0.1", 0)
+
+
+def test_a_period_without_effect_is_rejected(desk: Path) -> None:
+    learn = f"learn {learned.traces('tiny-road')} --out m.json --period 1"
+    told = said(f"{learn} --scenario tiny-road")
+    assert "--period 1 does not apply" in told
+    assert "the abstraction sets period_s: 0.1 (change it there" in told
+    said(f"{learn.removesuffix('1')}0.1 --scenario tiny-road", 0)
+    said(f"{learn} --law 'always not collision'", 0)
+    predicates = "format: forewarn.abstraction/1\nname: a\npredicates: [speed > 5]\n"
+    (desk / "a.yaml").write_text(predicates + "vocabulary: driving\n")
+    told = said(f"{learn} --abstraction a.yaml")
+    assert "because the traces have times (set period_s in the abstraction)" in told
+    said("learn runs/untimed.csv --abstraction a.yaml --period 1 --out m.json", 0)
+
+
+def test_a_world_slower_than_the_abstraction_is_rejected(desk: Path) -> None:
+    (desk / "fast.yaml").write_text(scenario("  period_s: 0.1\n", "  period_s: 0.05\n"))
+    told = said("collect fast.yaml --episodes 1 --out traces")
+    assert "fast.yaml: abstraction: period_s is 0.05" in told
+    assert "a frame only every 0.1 s (set period_s: 0.1" in told
+
+
+def test_a_clock_is_not_suggested_where_it_has_no_effect(desk: Path) -> None:
+    (desk / "fast.yaml").write_text(scenario("  period_s: 0.1\n", "  period_s: 0.05\n"))
+    traces = learned.traces("tiny-road")
+    told = said(f"learn {traces} --scenario fast.yaml --out m.json", 0)
+    assert "with period_s in the abstraction, such as 0.1" in told
+
+
+def test_a_deadline_longer_than_the_lease_is_noted(desk: Path) -> None:
+    (desk / "policy.yaml").write_text("format: forewarn.policy/1\ndeadline_s: 20\n")
+    told = ran("tiny-road --policy policy.yaml")
+    assert "policy.yaml: deadline_s: 20 s is longer than lease_s (0.5 s)" in told
+    assert "lease" not in ran("tiny-road")
+
+
+def test_a_misspelt_object_in_a_rule_is_logged(
+    desk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule = "{name: a, before: put, when: target == Microwav}"
+    (desk / "rules.yaml").write_text(
+        f"format: forewarn.rules/1\ndomain: household\nrules: [{rule}]\n"
+    )
+    rule_judge(desk / "rules.yaml")
+    assert "rule a: nothing is called 'Microwav' (did you mean Mic" in caplog.text

@@ -39,7 +39,7 @@ from forewarn.scenarios.measuring.measure import measure as measured
 from forewarn.scenarios.measuring.recorded import training_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained, unknown_seeds
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
-from forewarn.scenarios.running.campaign import pool
+from forewarn.scenarios.running.campaign import pool, recorded_files
 from forewarn.scenarios.running.series import learns
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import shipped_with
@@ -462,9 +462,10 @@ def measure(
         folder = Path(made)
         path = files.model if model is None and files else _file(model or "", folder)
         seeds = unknown_seeds(path, wanted, seed, runs, MEASURED_SEED, 100)
+        names = recorded_files(wanted)
         for each in load_models(path):
             refuse_other(each, str(path), **wanted.facts)
-            refuse_trained(each, wanted.name, seeds)
+            refuse_trained(each, wanted.name, seeds, recorded=names)
         wish = ToMeasure(
             wanted, path, replace(chosen, shadow=False), seeds, tuple(thresholds),
             tuple(baselines), sweep=sweep, guarded=guarded and not chosen.shadow,

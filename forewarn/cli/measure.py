@@ -149,7 +149,7 @@ def measure(
     from forewarn.scenarios.measuring.paper_table import BASELINES
     from forewarn.scenarios.measuring.seeds import refuse_trained
     from forewarn.scenarios.report.sources import MEASUREMENT
-    from forewarn.scenarios.running.campaign import recordings
+    from forewarn.scenarios.running.campaign import recorded_files, recordings
     from forewarn.scenarios.schema import is_family
 
     if is_family(scenario):
@@ -206,8 +206,9 @@ def measure(
             found = _on_file(wish, judged.runs, folder, judged.allow_training_seeds)
         else:
             if not judged.allow_training_seeds:
+                names = recorded_files(wanted)
                 for each in load_models(model):
-                    refuse_trained(each, wanted.name, wish.seeds, _OR_ELSE)
+                    refuse_trained(each, wanted.name, wish.seeds, _OR_ELSE, names)
             found = measured(wish, pool, folder, counted)
         if compared.if_acted is not None:
             bands = branched(wanted, model, policy, wish.seeds, pool)

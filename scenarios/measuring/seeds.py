@@ -8,21 +8,52 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.model import Model, load_models
-from forewarn.scenarios.running.campaign import recordings
+from forewarn.scenarios.running.campaign import recorded_files, recordings
 from forewarn.scenarios.schema import Scenario
 
+RECORDINGS = "recordings"
+"""The key in a model's training facts for the names of the recordings."""
 
-def trained_seeds(model: Model, scenario: str) -> set[int]:
+
+def trained_seeds(
+    model: Model, scenario: str, recorded: Sequence[str] = ()
+) -> set[int]:
     """Returns the seeds of the scenario's runs that were used to learn a model or tune
     its policy.
+
+    Args:
+        model: The model.
+        scenario: The name of the scenario.
+        recorded: The present recordings of a log scenario, by seed. A recording that
+            was used is recognised by its name, because its seed changes if recordings
+            are added before it.
     """
-    facts = model.training
-    return {
-        seed
-        for entry in (*facts.get("files", ()), *facts.get("set_aside", ()))
-        if entry.get("scenario") == scenario
-        for seed in seeds_of(entry)
-    }
+    facts, found = model.training, set[int]()
+    for entry in (*facts.get("files", ()), *facts.get("set_aside", ())):
+        if entry.get("scenario") == scenario:
+            used = set(entry.get(RECORDINGS, ()))
+            present = {seed for seed, name in enumerate(recorded) if name in used}
+            found |= present or set(seeds_of(entry))
+    return found
+
+
+def with_recordings(
+    entries: Sequence[Mapping[str, Any]], scenario: Scenario
+) -> list[Mapping[str, Any]]:
+    """Adds the names of the recordings to a model's training facts about a log
+    scenario.
+    """
+    try:
+        recorded = recorded_files(scenario)
+    except InvalidInput:  # the traces were copied without the recordings
+        recorded = []
+    found: list[Mapping[str, Any]] = []
+    for entry in entries:
+        named: list[str] = []
+        if entry.get("scenario") == scenario.name and RECORDINGS not in entry:
+            named = [recorded[n] for n in seeds_of(entry) if n < len(recorded)]
+        found.append({**entry, RECORDINGS: named} if named else entry)
+    return found
 
 
 def unknown_seeds(
@@ -49,7 +80,10 @@ def unknown_seeds(
     """
     held = recordings(scenario)
     if seed is None:
-        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+        names = recorded_files(scenario)
+        known = [
+            trained_seeds(each, scenario.name, names) for each in load_models(model)
+        ]
         after = max(set().union(*known), default=-1) + 1
         seed = after if held is not None else max(first, after)
         if seed == held:
@@ -72,7 +106,11 @@ def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
 
 
 def refuse_trained(
-    model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
+    model: Model,
+    scenario: str,
+    seeds: Iterable[int],
+    or_else: str = "",
+    recorded: Sequence[str] = (),
 ) -> None:
     """Raises an error if any of these runs was used to train the model.
 
@@ -81,8 +119,9 @@ def refuse_trained(
         scenario: The scenario of the runs.
         seeds: The seeds of the runs.
         or_else: Text to append to the suggested fix.
+        recorded: The present recordings, as in `trained_seeds`.
     """
-    trained = trained_seeds(model, scenario)
+    trained = trained_seeds(model, scenario, recorded)
     if both := sorted(trained.intersection(seeds)):
         raise InvalidInput(
             f"the model was learned from {len(both)} of these runs, including "

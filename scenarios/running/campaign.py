@@ -347,8 +347,10 @@ def recordings(scenario: Scenario) -> int | None:
 
 def recorded_files(scenario: Scenario) -> list[str]:
     """Returns the file name of each recording of a log scenario, in order; empty if a
-    file contains several recordings.
+    file contains several recordings, or if the world is simulated.
     """
+    if not hasattr(load("world", scenario.world.name), "episodes"):
+        return []
     settings = scenario.settings(scenario.world, 0)
     with closing(make_world(scenario.world.name, settings, scenario.source)) as world:
         names: list[str] = getattr(world, "names", [])

@@ -53,6 +53,7 @@ from forewarn.monitors.trust.training import (
     holds_traces,
     law_abstraction,
 )
+from forewarn.scenarios.measuring.seeds import with_recordings
 from forewarn.scenarios.running.pools import (
     Pool,
     in_turn,
@@ -133,7 +134,7 @@ class Learner:
         if asked in (None, own_s) or (self.wish.auto and own_s is None):
             return
         if ".csv" in sample.suffixes:
-            used = self.vocabulary or (by and by.vocabulary)
+            used = self.vocabulary or (by.vocabulary if by else None)
             if stored_runs([sample])[0].kept((), used, asked).header.period_s:
                 return  # the table has no times
         why, mend = "the traces have times", "set period_s in the abstraction"
@@ -358,6 +359,8 @@ class Learner:
             model, self.abstraction, laws, self._horizon_s
         )
         facts = {**model.training, "violations": broken}
+        if self.scenario is not None:
+            facts["files"] = with_recordings(facts["files"], self.scenario)
         return replace(model, training=facts, first_visits=visits)
 
     def monitors(self, model: Model) -> dict[str, Automaton]:

@@ -4,7 +4,9 @@ what helps.
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -260,6 +262,22 @@ def test_wrong_log_scenarios_are_mended(
     assert before in FLEET
     fleet.write_text(FLEET.replace(before, after))
     assert mend in said("monitor fleet.yaml --law no_collision")
+
+
+def test_training_logs_are_recognised_after_others_were_added(
+    fleet: Path, desk: Path
+) -> None:
+    for name in ("d", "e"):
+        shutil.copy(desk / "logs/a.csv", desk / f"logs/{name}.csv")
+    said("collect fleet.yaml --episodes 3 --out traces", 0)
+    said("learn traces --scenario fleet.yaml --out model.json", 0)
+    shutil.copy(desk / "logs/a.csv", desk / "logs/0.csv")
+    measured = CliRunner().invoke(
+        main, ["measure", "fleet.yaml", "--model", "model.json", "--json"]
+    )
+    assert json.loads(measured.stdout)["seeds"] == [4, 5]
+    told = said("measure fleet.yaml --model model.json --seed 3 --episodes 2")
+    assert "learned from 1 of these runs, including seed 3" in told
 
 
 def test_an_empty_log_is_recognised(fleet: Path, desk: Path) -> None:

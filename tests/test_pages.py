@@ -52,7 +52,7 @@ LEFT = {
     r" fleet\.": "needs the world and files of that page",
     r"forewarn (warrant|run \S+ --model guard)": "needs the reader's logs",
     r" rules |--rules |--cases access": "needs the reader's rules, labels or cases",
-    r"merge-tallies| abstraction\.yaml|--book |--model model\.": "needs own files",
+    r"merge-tallies|--book |--model model\.": "needs own files",
     r"drive\.csv": "tests/monitors/laws/test_laws_page.py runs these",
 }
 """Matches the commands that are not run here, with the reason."""
@@ -67,8 +67,12 @@ FEW = 20
 BEFORE = {
     "report": ["forewarn run s3 --seed 7"],
     "columns": ["forewarn collect tiny-road --episodes 2 --format jsonl --out runs"],
+    "files": ["forewarn collect tiny-road --episodes 12 --out traces"],
 }
 """The commands that a page assumes the reader has already run."""
+
+FILES = {"files": {"abstraction.yaml": 0}}
+"""The files that a reader has saved from a page: the number of the YAML block."""
 
 HOLES = re.compile(r"…|\.\.\.|<[a-z ]+>")
 
@@ -135,6 +139,9 @@ def _run(
     page: Path, lines: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    for name, number in FILES.get(page.stem, {}).items():
+        (folder / name).write_text(blocks[number], encoding="utf-8")
     for name in ("examples", "scenarios"):
         (folder / name).symlink_to(ROOT / name)
     for line in [*BEFORE.get(page.stem, ()), *lines]:

@@ -63,13 +63,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Excludes all objects created by collection from later garbage collections."""
+    """Makes garbage collections rare, and excludes all objects created by collection."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000)
         gc.enable()
 
 

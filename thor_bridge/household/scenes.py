@@ -7,8 +7,9 @@ real build. The included scenes are in `scenes.json.gz` in this folder.
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -36,10 +37,33 @@ class Scene:
     grid: tuple[tuple[float, float], ...]
 
 
+class _Included(Mapping[str, Scene]):
+    """The included scenes. Each is built when it is first used, because a household
+    starts in one of them.
+    """
+
+    def __init__(self) -> None:
+        self._path = Path(__file__).with_name("scenes.json.gz")
+        self._entries = json.loads(gzip.decompress(self._path.read_bytes()))
+        self._built: dict[str, Scene] = {}
+
+    def __getitem__(self, name: str) -> Scene:
+        if name not in self._built:
+            entry = self._entries[name]
+            self._built[name] = _scene(name, entry, str(self._path))
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 @cache
 def own_scenes() -> Mapping[str, Scene]:
     """Returns the included scenes: kitchens, living rooms, bedrooms and bathrooms."""
-    return _loaded(Path(__file__).with_name("scenes.json.gz"), None)
+    return _Included()
 
 
 def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:

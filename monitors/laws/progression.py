@@ -355,6 +355,8 @@ def both(one: Owed, other: Owed) -> Owed:
         return other if not one else BROKEN
     if not other or other is BROKEN:
         return one if not other else BROKEN
+    if other <= one:
+        return one
     return _simplified([*one, *other])
 
 
@@ -390,7 +392,7 @@ class Progression:
             if kept is BROKEN:
                 return BROKEN
             left |= kept
-        return _simplified(left)
+        return _simplified(left) if len(left) > 1 else frozenset(left)
 
     def arising(self, node: int, letter: int) -> Owed:
         """Returns the obligations for later frames if a node must be true now."""

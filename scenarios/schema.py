@@ -20,8 +20,6 @@ from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.monitors.rules.judging import PREDICATES
-from forewarn.monitors.rules.rule import load_rules
 from forewarn.plugins.contracts import TaskBook
 from forewarn.plugins.loop.replay import make_judge
 from forewarn.plugins.registry import make_task_book, takes_settings
@@ -324,6 +322,11 @@ def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:
         raise InvalidScenario(
             "predicates can only be used together with rules", source=source
         )
+    if not rules:
+        return ()
+    from forewarn.monitors.rules.judging import PREDICATES
+    from forewarn.monitors.rules.rule import load_rules
+
     own = {PREDICATES: [read_yaml(path) for path in predicates]}
     judges = (make_judge(load_rules(path).as_dict() | own) for path in rules)
     return tuple(json.dumps(judge.as_dict()) for judge in judges)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import json
 import logging
@@ -77,10 +76,11 @@ class Webhook(Listener):
                 f"the webhook's host {host} is not on this machine",
                 mend="allow the host with --webhook-host, or with allow_host in Python",
             )
+        from http import client
+
         secure = parts.scheme == "https"
-        self._connect = (
-            http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        )
+        self._connect = client.HTTPSConnection if secure else client.HTTPConnection
+        self._failures = (OSError, client.HTTPException)
         self._host, self._port = host, port
         self._address = f"{parts.scheme}://{host}" + (f":{port}" if port else "")
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -122,7 +122,7 @@ class Webhook(Listener):
             head = {"Content-Type": "application/json"}
             connection.request("POST", self._path, body, head)
             return 200 <= connection.getresponse().status < 300
-        except (OSError, http.client.HTTPException):
+        except self._failures:
             return False
         finally:
             connection.close()

@@ -24,16 +24,30 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, Line, read_record
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.monitors.programs.file import FORMAT as PROGRAM
-from forewarn.monitors.rules.rule import FORMAT as RULES
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.records import ANEW, model_file
-from forewarn.plugins.programs import judging, rules
+
+
+def _program(content: Mapping[str, Any]) -> Judge:
+    from forewarn.plugins.programs.judging import judge_of
+
+    return judge_of(content)
+
+
+def _rules(content: Mapping[str, Any]) -> Judge:
+    from forewarn.plugins.programs.rules import judge_of
+
+    return judge_of(content)
+
 
 MAKERS: dict[str, Callable[[Mapping[str, Any]], Judge]] = {
-    PROGRAM: judging.judge_of,
-    RULES: rules.judge_of,
+    "forewarn.guard-program/1": _program,
+    "forewarn.rules/1": _rules,
 }
+"""Makes a judge from its content, by format. Judges are rare, so their code is imported
+when it is needed.
+"""
+
 _BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
 _TO_NEAREST = re.compile("widened to its nearest$")
 

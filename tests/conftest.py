@@ -63,7 +63,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Makes garbage collections rare, and excludes all objects created by collection."""
+    """Makes garbage collections rare, without the objects that collection creates."""
     gc.disable()
     try:
         return (yield)

@@ -30,6 +30,7 @@ from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model, load_models, refuse_other
 from forewarn.monitors.checking.risks import risks_on
 from forewarn.monitors.evaluation.figures import CONFIDENCE
+from forewarn.monitors.guarding.certificate import deciding
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.plugins.loop.guarding import Guarding
@@ -410,6 +411,7 @@ def tune(
         seeds = unknown_seeds(path, wanted, seed, runs, TUNED_SEED, 300)
         traces = collected(wanted, seeds, pool(jobs, None), folder)
         base = Policy(f"{wanted.name}, at most {false_alarm_rate:g} false alarms a run")
+        base = replace(base, tuned_for=deciding(path, base))
         found = settle(
             wanted.laws, path, traces, false_alarm_rate, horizons_s, base,
             confidence=confidence,

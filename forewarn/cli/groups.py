@@ -230,6 +230,7 @@ def chosen_policy(
     when: When | None = None,
     laws: Sequence[Law] = (),
     shadow: bool = False,
+    model: Path | None = None,
 ) -> Policy:
     """Loads a policy, or creates the default one, and applies the options.
 
@@ -245,7 +246,10 @@ def chosen_policy(
         laws: The laws of the scenario. For laws that require the car to move, a tuned
             policy only alerts.
         shadow: Whether to decide and record without enforcing anything.
+        model: The guard's model; the guarantees of a policy that was tuned for another
+            one are dropped.
     """
+    from forewarn.monitors.guarding.certificate import deciding
     from forewarn.monitors.guarding.decision import THRESHOLDS
     from forewarn.monitors.guarding.policy import (
         ANY_LAW,
@@ -262,6 +266,12 @@ def chosen_policy(
             f"({policy.lease_s:g} s), so the lease ends before a slow review does "
             "(write seconds, such as deadline_s: 0.02)."
         )
+    if model and policy.tuned_for and policy.tuned_for != deciding(model, policy):
+        note(
+            f"{path}: the policy was tuned for another model than {model}, so nothing "
+            "is guaranteed (tune it again with forewarn tune)."
+        )
+        policy = replace(policy, promises={}, ordinary={})
     policy = replace(policy, shadow=policy.shadow or shadow)
     if horizon_s is not None and horizon_s != policy.horizon_s:
         policy = replace(

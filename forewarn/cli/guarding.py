@@ -97,7 +97,7 @@ class GuardOptions:
             laws = [law for each in known for law in laws_named(each, self.law)]
         policy = chosen_policy(
             policy_file, None, Policy().horizon_s, self.intervene, (),
-            laws=laws, shadow=self.shadow,
+            laws=laws, shadow=self.shadow, model=model,
         )  # fmt: skip
         return replace(
             made,

@@ -166,8 +166,9 @@ def measure(
             f"no model is shipped with {wanted.name}: give one with --model"
         )
     policy = chosen_policy(
-        path, warned.horizon, wanted.horizon_s, warned.intervene, laws=wanted.laws
-    )
+        path, warned.horizon, wanted.horizon_s, warned.intervene, laws=wanted.laws,
+        model=model,
+    )  # fmt: skip
     tell_gaps(policy, path, wanted)
     table_of = BASELINES if compared.paper_table else ()
     # A guard cannot act on recordings; --guarded overrides this.

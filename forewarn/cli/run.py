@@ -123,7 +123,7 @@ class Guided(Warned):
         if model is not None:
             policy = chosen_policy(
                 path, self.horizon, horizon_s, intervene, self.threshold, self.when,
-                scenario.laws, shadow,
+                scenario.laws, shadow, model,
             )  # fmt: skip
             tell_gaps(policy, path, scenario)
             return model, policy, said

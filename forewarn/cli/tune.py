@@ -191,6 +191,7 @@ def tune(
       forewarn tune --runs traces --model model.json --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
+    from forewarn.monitors.guarding.certificate import deciding
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
     from forewarn.monitors.risk.evidence import (
         laws_of,
@@ -231,7 +232,7 @@ def tune(
     if acts:
         name = f"{of}, to {purpose} at {stepping.cost:g} violations if needless"
     base = load_policy(wished.policy) if wished.policy else Policy()
-    base = replace(base, name=name)
+    base = replace(base, name=name, tuned_for=deciding(model, base))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()

@@ -117,6 +117,8 @@ class Policy:
         kept: The guarantee for guarded runs, if it was certified.
         if_acted: The effect of slowing and stopping, by law and risk band; each
             decision to intervene contains it.
+        tuned_for: The digest of the model for which the policy was tuned; empty if
+            unknown.
         when: The state that is judged: `after` for the observed state, as in the
             ProbGuard paper; `before` for the state that the proposed action would lead
             to; or `both`.
@@ -158,6 +160,7 @@ class Policy:
     ordinary: Mapping[str, Ordinary] = field(default_factory=dict)
     kept: Guarantee | None = None
     if_acted: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
+    tuned_for: str = ""
     when: When = "after"
     judge_by: JudgeBy = "point"
     delta: Annotated[float, Gt(0), Lt(1)] = 0.05
@@ -241,8 +244,9 @@ class Policy:
         """A digest of the parts of the policy that determine a guard's decisions."""
         # As read from a file, where 2 and 2.0 are the same.
         content = Policy.from_dict(self.as_dict(), self.name).as_dict()
-        for told in ("name", "promises", "ordinary", "kept", "if_acted", "shadow"):
-            content.pop(told, None)
+        told = "name promises ordinary kept if_acted tuned_for shadow"
+        for name in told.split():
+            content.pop(name, None)
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -271,7 +275,7 @@ class Policy:
         ]
         if self.revoked == "alert":
             del content["revoked"]
-        for name in ("ordinary", "kept", "if_acted"):
+        for name in ("ordinary", "kept", "if_acted", "tuned_for"):
             if not content[name]:
                 del content[name]
         return content
@@ -319,6 +323,7 @@ class _PolicyFile(Strict):
     ordinary: dict[str, Ordinary] = _OMITTED
     kept: Guarantee | None = _OMITTED
     if_acted: dict[str, _Bands] = _OMITTED
+    tuned_for: str = _OMITTED
     when: When = _OMITTED
     judge_by: JudgeBy = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from forewarn.cli import main
 from forewarn.plugins.programs.rules import rule_judge
 from tests.forewarn.test_mistakes import scenario
 from tests.forewarn.test_mistakes_again import said
@@ -27,6 +31,11 @@ def ran(line: str) -> str:
     """Standard error of one run with the model of tiny-road."""
     model = learned.model("tiny-road")
     return said(f"run {line} --model {model} --intervene none --out out", 0)
+
+
+def printed(line: str) -> str:
+    """Everything that a command prints."""
+    return CliRunner().invoke(main, shlex.split(line)).output
 
 
 def test_a_horizon_longer_than_a_run_is_noted() -> None:
@@ -109,3 +118,17 @@ def test_a_misspelt_object_in_a_rule_is_logged(
     )
     rule_judge(desk / "rules.yaml")
     assert "rule a: nothing is called 'Microwav' (did you mean Mic" in caplog.text
+
+
+def test_a_policy_tuned_for_another_model_guarantees_nothing(desk: Path) -> None:
+    model, runs = learned.model("tiny-road"), learned.traces("tiny-road", 7000)
+    said(f"tune tiny-road --model {model} --runs {runs} --out policy.yaml", 0)
+    measured = "measure tiny-road --policy policy.yaml --episodes 2 --no-guarded"
+    assert "guaranteed with" in printed(f"{measured} --model {model}")
+    content = json.loads(model.read_text())
+    (desk / "same.json").write_text(json.dumps({**content, "training": {}}))
+    assert "guaranteed with" in printed(f"{measured} --model same.json --seed 9000")
+    said(f"learn {runs} --scenario tiny-road --out other.json", 0)
+    told = printed(f"{measured} --model other.json")
+    assert "the policy was tuned for another model than other.json" in told
+    assert "guaranteed with" not in told

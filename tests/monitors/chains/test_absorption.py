@@ -100,7 +100,7 @@ def test_long_walks_are_solved(n: int) -> None:
     assert absorbed(*system) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_iteration_knows_where_it_fails() -> None:
+def test_iteration_that_does_not_converge_returns_none() -> None:
     system, _ = ruin(5_000)
     assert absorption._iterated(*system[:4], system[4][:, None]) is None
 
@@ -118,7 +118,7 @@ def test_well_mixed_states_are_iterated_with_a_known_error(
     assert found == pytest.approx(np.full(n, 0.4), abs=absorption.SOUND)
 
 
-def test_what_cannot_be_solved_within_an_error_is_refused(
+def test_systems_too_large_for_a_known_error_are_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     system, _ = ruin(2_000)

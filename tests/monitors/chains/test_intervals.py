@@ -191,7 +191,7 @@ def test_a_remembered_choice_is_as_good_as_a_new_one(
 
 
 @given(interval_chains(), st.booleans())
-def test_ever_is_the_limit_of_within(chain: Any, side: bool) -> None:
+def test_unbounded_reachability_is_the_limit_of_bounded(chain: Any, side: bool) -> None:
     ever = robust_reach(chain, [chain.n - 1], maximise=side)
     within = robust_reach(chain, [chain.n - 1], 3000, maximise=side)
     further = robust_reach(chain, [chain.n - 1], 6000, maximise=side)
@@ -227,7 +227,7 @@ def test_bounds_are_ordered_and_more_targets_never_lower_them(
 
 
 @given(interval_chains(), st.sampled_from([3, None]), st.booleans())
-def test_what_is_avoided_counts_as_lost(
+def test_avoided_states_are_absorbing(
     chain: Any, steps: int | None, side: bool
 ) -> None:
     mask = np.zeros(chain.n, bool)
@@ -244,7 +244,7 @@ def test_what_is_avoided_counts_as_lost(
 
 
 @given(interval_chains(), st.sampled_from([1, 4, None]), st.booleans())
-def test_what_is_unseen_is_one_state_more(
+def test_unseen_probability_acts_like_an_extra_state(
     chain: Any, steps: int | None, side: bool
 ) -> None:
     n = chain.n
@@ -322,7 +322,7 @@ def test_validity_closes_what_is_impossible_by_definition() -> None:
     assert open_rows(seen("0 0 1", "0 1 1")).tolist() == [True, True, False]
 
 
-def test_nature_may_linger_for_ever_only_when_it_minimises() -> None:
+def test_self_loops_may_last_for_ever_only_in_the_minimum() -> None:
     # State 0 may stay for ever; the least probability is 0 although every chain in
     # the inside of the intervals reaches the target with probability 1.
     chain = bounded_rows({0: {0: (0.0, 1.0), 1: (0.0, 1.0)}, 1: {1: (1.0, 1.0)}})

@@ -154,7 +154,7 @@ def test_a_state_declared_to_stay_does_so_though_traces_end_there() -> None:
     assert row(model, "crash") == {"crash": Fraction(1)}
 
 
-def test_nothing_is_counted_in_end_itself() -> None:
+def test_the_end_state_has_no_visits() -> None:
     model = learn(tally("a b", "a"), Support("observed"), Fraction(0), "absorb")
     assert model.visits is not None and model.visits.tolist() == [2, 1, 0]
 
@@ -170,7 +170,7 @@ def test_nothing_is_counted_in_end_itself() -> None:
         ("e a", "the state 'e' occurs in a trace, but not in the support"),
     ],
 )
-def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
+def test_transitions_outside_the_support_are_rejected(trace: str, said: str) -> None:
     support = Support.declared({"a": ["a", "b"], "c": ["a"]})
     with pytest.raises(InvalidTrace, match=said):
         learn(tally(trace), support, Fraction(1), "ignore")
@@ -188,7 +188,7 @@ def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
         ({"a": ["c", "b", "b"]}, "S.json: a: the successor 'b' appears twice"),
     ],
 )
-def test_a_support_that_is_none_is_refused(content: object, said: str) -> None:
+def test_invalid_support_is_rejected(content: object, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         Support.declared(content, "S.json")
 
@@ -289,7 +289,7 @@ def test_a_declared_support_is_remembered(first: list[list[str]], end: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["observed", "all"])
-def test_what_follows_from_the_traces_is_not_remembered(kind: str) -> None:
+def test_the_support_of_a_learned_model_is_its_kind(kind: str) -> None:
     model = learn(tally("a b"), Support(kind), Fraction(0), "absorb")
     assert Support.of(model) == Support(kind)
 

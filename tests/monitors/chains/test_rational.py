@@ -42,7 +42,7 @@ def test_a_numeral_is_what_it_writes_down(text: str, value: Fraction) -> None:
         ("9" * 500, "too large or too small a number"),
     ],
 )
-def test_what_is_none_is_refused(text: str, said: str) -> None:
+def test_text_that_is_no_rational_number_is_rejected(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         rational(text)
     assert said in str(refused.value)

@@ -33,7 +33,7 @@ def test_an_episode_counts_as_its_trace_whenever_it_is_written(
 
 
 @given(STATES.filter(bool), STATES)
-def test_what_follows_an_intervention_is_not_counted(
+def test_transitions_after_an_intervention_are_not_counted(
     before: list[int], after: list[int]
 ) -> None:
     live = LiveTally()

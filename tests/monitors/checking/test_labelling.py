@@ -47,7 +47,7 @@ def test_predicates_are_names() -> None:
     assert states('"speed<0.5" & !"collision"', labelling) == ["100"]
 
 
-def test_what_follows_from_the_predicates_is_decided() -> None:
+def test_predicates_decide_expressions_that_follow_from_them() -> None:
     labelling = driving("speed < 0.5", "speed > 15", "collision")
     assert states('"speed <= 15 and not collision"', labelling) == ["000", "100"]
     assert "do not determine whether speed > 10 is true" in refusal(

@@ -227,7 +227,9 @@ def test_published_values(shared_data: Path) -> None:
         ('P>=0.1 [ F "one" ] & P>=0.1 [ F "two" ]', True),
     ],
 )
-def test_what_goes_further_goes_to_storm(text: str, values: float | None) -> None:
+def test_complex_properties_are_answered_by_storm(
+    text: str, values: float | None
+) -> None:
     chain, _ = golden("die")
     answer = ask(text, chain)
     assert answer.engine == "storm"

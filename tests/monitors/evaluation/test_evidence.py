@@ -66,7 +66,7 @@ def test_a_rate_that_doubles_is_found() -> None:
     assert sum(found) >= 16
 
 
-def test_a_rate_that_is_kept_is_left_alone() -> None:
+def test_a_kept_rate_is_not_reported_as_exceeded() -> None:
     for each in deployments(0.1, 510, 5, seed=2):
         assert not after(PROMISED, each).exceeded
         assert not after(COUNTED, each).exceeded
@@ -81,7 +81,7 @@ def test_a_change_that_comes_late_is_found_too() -> None:
     assert quiet.exceeded
 
 
-def test_what_was_found_stays_found() -> None:
+def test_an_exceeded_rate_stays_exceeded() -> None:
     rate = after(PROMISED, [True] * 60)
     assert rate.exceeded
     for _ in range(2000):

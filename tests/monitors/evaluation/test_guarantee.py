@@ -40,7 +40,9 @@ def test_a_share_is_certified_only_where_few_would_find_so_little(
 
 
 @given(st.integers(0, 20), st.integers(21, 900), st.floats(0.01, 0.9))
-def test_what_would_suffice_suffices(part: int, whole: int, allowed: float) -> None:
+def test_the_suggested_number_of_runs_exceeds_the_present_one(
+    part: int, whole: int, allowed: float
+) -> None:
     enough = suffices(part, whole, allowed)
     if enough is None:
         assert part / whole >= allowed
@@ -48,7 +50,7 @@ def test_what_would_suffice_suffices(part: int, whole: int, allowed: float) -> N
         assert enough > whole
 
 
-def test_it_says_what_it_keeps() -> None:
+def test_a_guarantee_states_its_rates_and_runs() -> None:
     assert CERTIFIED.certified
     assert CERTIFIED.sentence() == (
         "With 95 % confidence, at most 1 % of runs break a law and at most 10 % are"
@@ -71,7 +73,9 @@ def test_it_says_what_it_keeps() -> None:
         ({"prolonged": 60}, "60 of 628 runs were slowed by more than 10 %"),
     ],
 )
-def test_it_says_why_it_keeps_nothing(changed: dict[str, int], why: str) -> None:
+def test_a_failed_guarantee_states_the_reason(
+    changed: dict[str, int], why: str
+) -> None:
     (said,) = CERTIFIED.model_copy(update=changed).lacking()
     assert why in said
 
@@ -84,7 +88,7 @@ def test_a_certified_policy_is_wrong_as_rarely_as_it_says() -> None:
         assert stated.mean() <= most * 1.1
 
 
-def test_it_is_kept_in_the_policy_and_void_for_another(tmp_path: Path) -> None:
+def test_a_guarantee_in_a_policy_is_void_for_another_policy(tmp_path: Path) -> None:
     acting = Policy(rules={"law": (Step("stop", 0.5),)})
     kept = CERTIFIED.model_copy(update={"policy": acting.digest})
     path = tmp_path / "p.yaml"

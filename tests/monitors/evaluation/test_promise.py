@@ -47,12 +47,12 @@ def test_a_bound_is_where_so_few_would_be_improbable(
         assert float(chance(k, n, Fraction(bound))) == pytest.approx(0.05, abs=1e-9)
 
 
-def test_at_the_edge_it_is_kept() -> None:
+def test_smallest_samples_that_allow_a_promise() -> None:
     assert spared(1, 0.5, 0.5) == 0, "one of one, as seldom as may be"
     assert needed(0.1) == 29 and spared(29, 0.1) == 0
 
 
-def test_nothing_promises_no_false_alarm_at_all() -> None:
+def test_a_false_alarm_rate_of_zero_cannot_be_promised() -> None:
     assert spared(1000, 0.0) is None and needed(0.0) is None
     assert spared(0, 0.5) is None
     assert spared(7, 1.0) == 7 and needed(1.0) == 1

@@ -57,7 +57,7 @@ def test_a_constant_outcome_has_no_skill() -> None:
     assert reliability([[0.1, 0.2]], [[0, 0]]).skill is None
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_invalid_risks_and_outcomes_are_rejected() -> None:
     with pytest.raises(
         InvalidInput,
         match=("the number of predicted risks differs from the number of outcomes"),

@@ -78,7 +78,7 @@ def test_the_papers_form_does_not_count_the_threshold_itself() -> None:
     assert run([0.5, 0.5], step=paper).alarm_s is None
 
 
-def test_what_forces_the_guard_is_an_alarm_at_any_threshold() -> None:
+def test_forced_interventions_are_alarms_at_any_threshold() -> None:
     assert run([0.0, 0.0, 0.0], forced=frozenset({1})).alarm_s == 1
 
 
@@ -112,7 +112,7 @@ def test_the_figures_of_a_small_case() -> None:
     assert 1 <= low <= 2 <= high <= 3
 
 
-def test_what_is_warned_of_before_the_risk_looks_so_far_is_said() -> None:
+def test_alarms_earlier_than_the_horizon_are_reported() -> None:
     row = {"early": 2, "detected": 5}
     assert warned_early(row, 3.0) == (
         "2 of 5 detected violations had an alarm more than 3 s before the trigger,"
@@ -121,7 +121,7 @@ def test_what_is_warned_of_before_the_risk_looks_so_far_is_said() -> None:
     assert warned_early({"early": 0, "detected": 5}, 3.0) is None
 
 
-def test_of_nothing_there_are_no_figures() -> None:
+def test_figures_without_runs_are_none() -> None:
     found = Warned((run([0.1, 0.1]),)).as_dict(3.0)
     assert found["awt_trigger_s"] == dict.fromkeys(("mean", "median", "p10", "max"))
     assert found["detection_rate"] is None
@@ -152,7 +152,7 @@ def foretold(broken: Broken | None, horizon_s: float, frames: int = 10) -> list[
     return happened.astype(int).tolist()
 
 
-def test_what_is_pending_or_arises_within_the_horizon_and_goes_unmet() -> None:
+def test_the_outcome_of_a_risk_covers_its_horizon() -> None:
     # The obligation arises at 4 s and is broken at 7 s; after that nothing counts.
     assert foretold(Broken("law", 7, 4), 2) == [0, 0, 1, 1, 1, 1, 1, 1]
     assert foretold(Broken("law", 6, 6), 2) == [0, 0, 0, 0, 1, 1, 1]
@@ -218,5 +218,5 @@ def test_the_bootstrap_covers_a_mean() -> None:
     assert bootstrap(3, lambda draw: math.nan) is None
 
 
-def test_a_spread_of_one() -> None:
+def test_spread_of_a_single_value() -> None:
     assert spread([2.0]) == {"mean": 2, "median": 2, "p10": 2, "max": 2}

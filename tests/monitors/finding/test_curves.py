@@ -197,7 +197,7 @@ def test_trees_predict_together_what_curves_cannot() -> None:
 
 
 @pytest.mark.parametrize("doomed", [False, True])
-def test_where_all_ends_alike_nothing_is_fitted(doomed: bool) -> None:
+def test_equal_outcomes_in_all_runs_are_rejected(doomed: bool) -> None:
     with pytest.raises(InvalidInput, match="nothing can be learned"):
         made([Term(parse_quantity("one", None))], np.zeros((4, 1)), np.full(4, doomed))
 

@@ -90,7 +90,7 @@ def tree(**changes: Any) -> TreeRecipe:
     return TreeRecipe(RUNS, RUNS.families()[0], 2.0, **options)
 
 
-def test_what_stays_the_same_through_a_run_is_left_out() -> None:
+def test_constant_signals_are_left_out() -> None:
     (family,) = RUNS.families()
     assert family.signals == ("collision", "speed", "lead_distance", "braking")
 
@@ -172,7 +172,7 @@ def test_the_same_runs_give_the_same_text_and_a_file_that_is_read_again() -> Non
 
 
 @pytest.mark.parametrize("low", [False, True])
-def test_none_falls_where_a_cut_says_it_does(low: bool) -> None:
+def test_none_is_below_or_above_every_cut(low: bool) -> None:
     feature = Feature("gap", low=low)
     column = np.array([1.0, 2.0, np.nan, 3.0])
     values = feature.values(column)
@@ -312,7 +312,7 @@ def test_the_choice_shows_its_evidence_the_best_first() -> None:
     assert choice.abstraction.as_dict() == again.as_dict()
 
 
-def test_where_every_run_breaks_the_law_the_truer_is_taken() -> None:
+def test_without_clean_runs_the_best_mean_is_chosen() -> None:
     broken = [run for run in corpus(120).runs if run.signals["collision"][-1]]
     hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
     choice = choose(Corpus(broken, LAWS, None, PERIOD_S), hand, 2.0)

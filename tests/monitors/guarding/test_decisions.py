@@ -66,7 +66,7 @@ def test_the_law_that_calls_for_the_severest_comes_before_one_at_higher_risk(
     assert (decision.kind, decision.law) == ("stop", severer)
 
 
-def test_where_no_law_applies_nothing_is_known_to_be_safe() -> None:
+def test_a_guard_without_applicable_law_stops() -> None:
     of, policy = near().watch, near().policy
     watch = Watch(
         [ChainWatch(of.parts[0].model, of.parts[0].abstraction, (), of.period_s)]
@@ -144,13 +144,13 @@ def test_just_below_a_threshold_is_not_calm() -> None:
     assert kinds(drive(margin, *walk)) == ["stop"] * 7 + ["proceed"] * 2
 
 
-def test_a_milder_call_does_not_hold_what_is_severer() -> None:
+def test_a_milder_intervention_does_not_prolong_a_severer_one() -> None:
     guard = near(rules=only(alert=0.0, stop=0.8))
     walk = ["rolling", *["stopped"] * 5]
     assert kinds(drive(guard, *walk)) == ["stop"] * 4 + ["alert"] * 2
 
 
-def test_what_is_milder_is_held_beyond_what_is_severer() -> None:
+def test_a_milder_intervention_outlasts_a_severer_one() -> None:
     """What was called for under a stop is not forgotten when the stop is released."""
     guard = near(rules=only(slow=FAR - 0.02, stop=0.8), slow_cap_kmh=12.5)
     after = drive(guard, "rolling", "stopped", "far", *["stopped"] * 4)
@@ -184,7 +184,7 @@ def test_between_two_ticks_the_last_decision_stands() -> None:
 # -- notes, counts, observers --------------------------------------------------------
 
 
-def test_a_shadow_says_that_it_is_one() -> None:
+def test_shadow_decisions_carry_a_note() -> None:
     said = "shadow: nothing is enforced"
     assert all(said in d.notes for d in drive(near(shadow=True), "far", "rolling"))
     assert all(said not in d.notes for d in drive(near(), "far", "rolling"))
@@ -271,7 +271,7 @@ def test_an_old_input_is_a_fault_where_the_source_says_how_old_it_is() -> None:
         ({"rules": only(slow=0.0), "shadow": True}, 2),
     ],
 )
-def test_what_follows_an_intervention_says_nothing_of_the_model(
+def test_frames_after_an_intervention_are_not_tallied(
     changes: dict[str, Any], counted: int
 ) -> None:
     guard = near(**changes)
@@ -307,6 +307,6 @@ def test_a_decision_says_everything_and_leaves_out_what_is_empty() -> None:
     ]  # fmt: skip
 
 
-def test_the_states_are_what_these_tests_take_them_for() -> None:
+def test_the_test_scene_has_the_assumed_states() -> None:
     assert list(STATES) == ["far", "braking", "rolling", "stopped"]
     assert Policy().hysteresis == 0.05

@@ -88,7 +88,7 @@ def test_violations_that_triple_are_drift() -> None:
         ("highest risk", lambda run: replace(run, highest=run.highest / 2)),
     ],
 )
-def test_each_question_finds_its_change(what: str, changed: object) -> None:
+def test_each_change_is_found_by_its_statistic(what: str, changed: object) -> None:
     some = runs(np.random.default_rng(4), 500)
     drift = after([changed(run) for run in some])  # type: ignore[operator]
     assert drift.found_at is not None
@@ -165,7 +165,7 @@ def test_the_figures_of_training_are_kept_in_the_policy() -> None:
     assert Policy.from_dict(POLICY.as_dict(), "policy.yaml") == POLICY
 
 
-def test_what_came_of_a_run_is_what_was_stated_and_what_was_broken() -> None:
+def test_an_outcome_has_the_highest_risk_and_the_violations() -> None:
     watch = watching()
     law = watch.laws[0].name
     log = Stated(Policy(rules={law: (Step("alert", 0.9),)}))

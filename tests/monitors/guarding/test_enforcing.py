@@ -20,7 +20,7 @@ def kinds(name: str, kind: Kind) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["s1", "s3", "s7", "highway-speed", "give-way"])
-def test_a_guard_stops_the_car_for_what_a_stop_keeps(name: str) -> None:
+def test_a_stop_is_enforced_for_laws_that_standing_keeps(name: str) -> None:
     assert not asks_to_move(load_scenario(name).laws)
     assert kinds(name, "stop") == {"stop"}
     assert kinds(name, "slow") == {"slow"}

@@ -217,7 +217,7 @@ def test_a_fault_at_any_inner_call_lets_nothing_by(name: str, scene: Scene) -> N
 
 
 @pytest.mark.parametrize("number", range(len(DRIVE)))
-def test_a_signal_that_is_none_lets_nothing_by(number: int, scene: Scene) -> None:
+def test_a_nan_signal_lets_no_frame_pass(number: int, scene: Scene) -> None:
     calm, *_ = scene.drive(DRIVE)
     for name in PROVIDES:
         spoilt = list(DRIVE)
@@ -230,7 +230,7 @@ def test_a_signal_that_is_none_lets_nothing_by(number: int, scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("missing", [(1,), (2, 3), (4,), (5, 6, 7)])
-def test_frames_that_never_come_hold_nothing_up(
+def test_obligations_expire_while_frames_are_missing(
     missing: tuple[int, ...], scene: Scene
 ) -> None:
     seen = [each for each in DRIVE if each.sequence not in missing]

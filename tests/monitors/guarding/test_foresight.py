@@ -23,7 +23,7 @@ def before(when: str = "before", **changes: Any) -> Guard:
     return guarded(when=when, **settings | changes)
 
 
-def test_what_the_action_leads_to_is_judged() -> None:
+def test_the_predicted_state_is_judged() -> None:
     guard = before()
     assert guard.review(frame(0, "far"), GO, frame(1, "far")).kind == "proceed"
     veto = guard.review(frame(1, "far"), GO, frame(2, "rolling"))
@@ -36,7 +36,7 @@ def test_what_the_action_leads_to_is_judged() -> None:
     assert veto.as_dict()["now"] == veto.now.as_dict()
 
 
-def test_what_would_not_pass_takes_no_other_action_s_place() -> None:
+def test_a_risky_substitute_is_forbidden() -> None:
     guard = before()
     assert guard.review(frame(0, "far"), GO, frame(1, "far")).kind == "proceed"
     assert guard.forbids(frame(1, "far")) == ""

@@ -153,7 +153,7 @@ def test_an_intervention_is_held_until_the_risk_has_stayed_low() -> None:
     assert kinds == ["stop", "stop", "stop", "stop", "proceed", "proceed", "proceed"]
 
 
-def test_a_new_episode_holds_nothing() -> None:
+def test_reset_releases_held_interventions() -> None:
     guard = guarded(horizon_s=0.2)
     drive(guard, "rolling")
     guard.reset()

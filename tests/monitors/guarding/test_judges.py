@@ -160,7 +160,7 @@ def _remade(**changes: Any) -> Callable[[Mapping[str, Any]], NoThrowing]:
     return make
 
 
-def test_what_judges_called_for_replays(
+def test_decisions_of_judges_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = _recorded(tmp_path)

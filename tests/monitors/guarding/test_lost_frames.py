@@ -73,7 +73,7 @@ def test_a_late_stage_keeps_the_laws_time(stage: int) -> None:
     assert violations(late) == violations(Clock()) == [(), (), (), (LAW,), ()]
 
 
-def test_what_a_late_frame_shows_is_not_lost() -> None:
+def test_a_late_frame_still_reveals_a_violation() -> None:
     clock = Clock()
     guard = mild(clock=clock)
     drive(guard, "far")
@@ -107,7 +107,7 @@ def test_after_a_lost_frame_nothing_passes_until_the_laws_are_settled(
     assert after[0].risk is None
 
 
-def test_where_time_leaps_and_comes_back_nothing_passes() -> None:
+def test_no_frame_passes_after_a_leap_in_time() -> None:
     guard = mild()
     drive(guard, "far")
     assert "98.9 s ahead" not in guard.review(frame(1, "far")).reason
@@ -132,7 +132,7 @@ def test_certain_violation_is_reported_despite_lost_frames() -> None:
     assert guard.review(frame(3, "far", **SPEEDS)).violated == (SPEEDING,)
 
 
-def test_nothing_is_lost_before_the_first_frame() -> None:
+def test_an_invalid_first_frame_does_not_count_as_lost() -> None:
     guard = mild()
     assert guard.review(frame(0, "far", speed=math.nan)).kind == "stop"
     assert drive(guard, "far", start=1)[0].kind == "proceed"
@@ -194,7 +194,7 @@ def test_after_an_interrupt_nothing_passes_until_a_new_episode() -> None:
     assert kinds(drive(guard, "far")) == ["proceed"]
 
 
-def test_what_was_decided_a_while_ago_no_longer_counts() -> None:
+def test_an_outdated_decision_stops() -> None:
     learned = replace(model(), period_s=1.0)
     policy = Policy(rules={"*": (Step("alert", 1.0),)}, hold_s=0.0, max_age_s=0.5)
     watch = load_watch(learned, horizon_s=3.0, provides=PROVIDES)
@@ -230,7 +230,7 @@ ODD: list[Any] = [
 
 
 @pytest.mark.parametrize("number", range(len(ODD)))
-def test_nothing_that_comes_raises_or_passes(number: int) -> None:
+def test_odd_frames_stop_and_never_raise(number: int) -> None:
     for guard in (mild(), guarded()):
         assert guard.review(ODD[number]).kind == "stop"
         drive(guard, "stopped")

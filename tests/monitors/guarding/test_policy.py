@@ -229,7 +229,7 @@ def test_certainty_is_a_threshold_too(form: str, value: float) -> None:
 
 
 @given(st.floats(0, 1), st.booleans(), st.floats(0, 1))
-def test_calm_is_where_the_mildest_step_does_not_apply(
+def test_a_step_applies_above_its_threshold(
     threshold: float, inclusive: bool, risk: float
 ) -> None:
     step = Step("alert", threshold, inclusive)
@@ -278,7 +278,7 @@ def test_a_policy_without_a_rule_for_all_names_its_laws() -> None:
 
 
 @pytest.mark.parametrize("inclusive", [True, False])
-def test_what_a_low_threshold_called_for_can_calm_down(inclusive: bool) -> None:
+def test_interventions_at_a_low_threshold_are_released(inclusive: bool) -> None:
     low = Step("stop", 0.04, inclusive)
     assert not low.applies(0.01, 0.05)
     assert low.applies(0.03, 0.05)

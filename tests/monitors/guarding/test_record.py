@@ -201,7 +201,7 @@ def test_a_review_is_recorded_with_what_it_needs_and_no_more(tmp_path: Path) -> 
     assert raw(path)[1:4] == [plain, plain, plain | more]
 
 
-def test_a_sound_frame_is_written_the_short_way(
+def test_a_valid_frame_is_written_without_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "encodable", None)
@@ -259,7 +259,7 @@ def test_a_line_may_be_so_long_and_no_longer(
         lines_of(path)
 
 
-def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
+def test_lines_of_sixteen_mebibytes_are_allowed() -> None:
     assert MAX_LINE_BYTES == 16 * 1024 * 1024
 
 

@@ -87,7 +87,7 @@ def test_each_law_has_the_risk_that_its_own_model_gives_it() -> None:
     assert "throttle > 50" not in together.evidence(line)
 
 
-def test_one_that_does_not_know_where_it_is_says_nothing_of_the_other() -> None:
+def test_an_unknown_state_in_one_model_leaves_the_other_known() -> None:
     watch = watching()
     watch.read(frame(0, "far", throttle=60.0, speed=40.0))
     watch.read(frame(1, "far", throttle=60.0, speed=0.5))

@@ -30,7 +30,7 @@ def test_a_text_is_that_of_the_encoder(frames: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(VALUES, min_size=2, max_size=2), st.booleans())
-def test_a_value_that_equals_the_last_is_not_taken_for_it(
+def test_equal_values_of_other_types_are_encoded_again(
     values: list[Any], again: bool
 ) -> None:
     text = SignalText(encode)
@@ -47,7 +47,7 @@ def test_zeros_ones_and_booleans_are_distinguished(one: Any, other: Any) -> None
     ]  # fmt: skip
 
 
-def test_what_changes_inside_is_read_again() -> None:
+def test_changed_lists_are_encoded_again() -> None:
     text, inner = SignalText(encode), [1]
     assert text({"a": inner}) == '{"a":[1]}'
     inner.append(2)

@@ -321,7 +321,7 @@ def test_remembered_risk_is_not_computed_again() -> None:
     assert watch.laws[1].broken
 
 
-def test_evidence_is_what_holds() -> None:
+def test_evidence_lists_the_true_predicates() -> None:
     watch = walk(watching(), "braking")
     texts = watch.parts[0].abstraction.texts
     assert watch.parts[0].evidence() == (texts[0], texts[2], texts[3])
@@ -336,7 +336,7 @@ def at(time_s: float, state: str) -> Frame:
     return replace(frame(0, state), time_s=time_s)
 
 
-def test_a_frame_within_a_tick_only_fills_it_up() -> None:
+def test_a_frame_within_a_tick_does_not_advance_the_state() -> None:
     watch = watching()
     assert watch.read(at(0.0, "far")) is True
     assert watch.read(at(0.05, "rolling")) is False
@@ -372,7 +372,7 @@ def test_number_of_missing_ticks_is_limited() -> None:
 # -- foreseeing ------------------------------------------------------------------------
 
 
-def test_to_foresee_changes_nothing() -> None:
+def test_foresee_leaves_the_watch_unchanged() -> None:
     watch = walk(watching(), "far", "rolling")
     before = [(law.state, law.risk, law.broken) for law in watch.laws]
     ahead = watch.foresee(frame(2, "far", speed=80.0))
@@ -383,7 +383,7 @@ def test_to_foresee_changes_nothing() -> None:
     assert risks(watch) == risks(walk(watching(), "far", "rolling", "braking"))
 
 
-def test_what_was_broken_before_is_not_broken_ahead() -> None:
+def test_foresight_reports_new_violations_only() -> None:
     watch = watching()
     watch.read(frame(0, "far", speed=80.0))
     ahead = watch.foresee(frame(1, "far"))

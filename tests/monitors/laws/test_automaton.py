@@ -164,7 +164,7 @@ def test_fewer_letters_make_more_words_certain(
         ("false", 2),
     ],
 )
-def test_what_cannot_be_kept_is_violated_at_once(text: str, states: int) -> None:
+def test_an_unsatisfiable_law_is_violated_at_once(text: str, states: int) -> None:
     """Progression alone notices these contradictions only when time has run out."""
     automaton = law(text)
     assert automaton.n == states
@@ -184,7 +184,7 @@ def test_what_cannot_be_kept_is_violated_at_once(text: str, states: int) -> None
         "always (false -> always[0, 9 steps] a)",
     ],
 )
-def test_what_cannot_be_broken_is_one_idle_state(text: str) -> None:
+def test_a_tautology_has_a_single_idle_state(text: str) -> None:
     automaton = law(text)
     assert automaton.names == ("idle",)
     assert automaton.violated == -1
@@ -312,7 +312,7 @@ def equivalent_pairs(automaton: Automaton) -> list[tuple[int, int]]:
 
 
 @given(laws(2, 3))
-def test_the_automaton_is_minimal_and_whole(formula: Formula) -> None:
+def test_the_automaton_is_minimal_and_complete(formula: Formula) -> None:
     automaton = compile_law(formula)
     n, step = automaton.n, automaton.step
     assert step.shape == (n, len(automaton.letters))
@@ -340,11 +340,11 @@ def test_the_automaton_is_minimal_and_whole(formula: Formula) -> None:
          " and (speed > 0.5 -> eventually[0, 20 steps] speed < 0.5))", 42),
     ],
 )  # fmt: skip
-def test_known_sizes(text: str, states: int) -> None:
+def test_automata_have_the_known_sizes(text: str, states: int) -> None:
     assert law(text).n == states
 
 
-def test_what_the_law_asks_of_every_frame_is_not_pending() -> None:
+def test_an_invariant_is_never_pending() -> None:
     assert law("always a").names == ("idle", "violated")
     assert law("always (a -> next a) and always a").names == ("idle", "violated")
 
@@ -528,7 +528,7 @@ def test_many_propositions_on_few_signals_have_few_letters() -> None:
     assert len(possible_letters(apart)) == 4096
 
 
-def test_what_reads_too_much_to_be_tried_may_show_anything() -> None:
+def test_letters_of_large_expressions_are_not_enumerated() -> None:
     """2^20 values are not tried: here even one that stands twice may hold just once."""
     every = " or ".join(f"s{i}" for i in range(20))
     nodes = [parse_formula(f"p{i} and ({every})") for i in range(13)]
@@ -570,7 +570,7 @@ def test_the_finest_clock_that_fits_is_named(times: int) -> None:
     )
 
 
-def test_where_no_clock_fits_none_is_named() -> None:
+def test_an_oversized_law_without_fitting_clock_suggests_shorter_times() -> None:
     formula = parse_formula("always (a -> eventually[0, 100 s] b)")
     with pytest.raises(TooLarge) as caught:
         compile_law(formula, 0.1, max_states=11)

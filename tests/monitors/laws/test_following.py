@@ -43,7 +43,7 @@ def test_each_frame_is_a_tick_where_the_clock_is_that_of_the_frames() -> None:
     assert episode.followed.times_s == [7.0, 7.5, 8.0, 8.5]
 
 
-def test_a_slower_clock_says_nothing_between_its_ticks_and_loses_nothing() -> None:
+def test_a_slower_clock_judges_only_at_its_ticks() -> None:
     episode = Episode(clock_s=1.0)
     assert episode.followed.automaton.period_s == 1.0
     assert episode.at(0.0) == [OK]
@@ -97,7 +97,7 @@ def test_a_gap_that_is_too_long_is_refused() -> None:
         episode.at(1002 * 0.5)
 
 
-def test_a_new_episode_knows_nothing_of_the_last() -> None:
+def test_reset_forgets_the_last_episode() -> None:
     episode = Episode()
     assert episode.at(5.0, "a") == [waits(2)]
     episode.followed.reset()

@@ -157,7 +157,7 @@ def test_time_passes_while_no_frame_comes() -> None:
     assert judged.frames == ("pending", "pending", "violated")
 
 
-def test_nothing_seen_between_two_ticks_is_lost() -> None:
+def test_values_between_two_ticks_count() -> None:
     brief = _trace(_bits(a="0001000000", b="0000000000"))
     law = "always (a -> eventually[0, 0.5 s] b)"
     assert _judge(law, brief, period_s=0.5).verdict == "pending"
@@ -199,7 +199,7 @@ def test_a_tick_that_is_not_over_breaks_no_deadline() -> None:
         ("always (a -> next a)", ("last",)),
     ],
 )
-def test_what_a_tick_takes_of_each_proposition(text: str, latches: Any) -> None:
+def test_propositions_latch_as_their_position_demands(text: str, latches: Any) -> None:
     formula = parse_formula(text)
     assert law_latches(formula, normalise(formula, 1.0).propositions) == latches
 

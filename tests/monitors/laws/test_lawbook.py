@@ -81,7 +81,7 @@ def test_every_law_compiles_at_its_clock(name: str, edition: Edition) -> None:
 
 
 @pytest.mark.parametrize(("name", "states"), SIZES.items())
-def test_laws_are_as_large_as_they_must_be(name: str, states: int) -> None:
+def test_laws_of_the_book_have_the_known_sizes(name: str, states: int) -> None:
     assert compiled(name).n == states
 
 
@@ -134,7 +134,7 @@ def test_a_part_is_a_law_by_itself() -> None:
     assert part in load_law("38_2").parts
 
 
-def test_a_law_in_parts_is_all_of_them() -> None:
+def test_a_law_in_parts_has_the_signals_of_all_parts() -> None:
     law = load_law("44")
     assert [part.name for part in law.parts] == ["44_lowest", "44_highest"]
     assert set(law.signals) == {"lane_count", "speed", "speed_limit"}

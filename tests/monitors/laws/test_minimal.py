@@ -54,7 +54,7 @@ def test_steps_to_is_the_length_of_a_shortest_word(
 
 
 @given(automata())
-def test_certain_is_what_no_infinite_word_avoids(
+def test_certain_states_are_those_no_infinite_word_avoids(
     automaton: tuple[NDArray[np.int32], NDArray[np.bool_]],
 ) -> None:
     step, target = automaton

@@ -117,7 +117,7 @@ def test_violations_of_any_law(formula: Formula, word: list[int]) -> None:
         assert before < violation.since <= violation.step
 
 
-def test_since_is_where_the_broken_obligation_arose() -> None:
+def test_a_violation_gives_the_frame_of_its_obligation() -> None:
     automaton = law("always (a -> eventually[0, 3 steps] b)")
     letters = [0, 1, 1, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0]
     found = streamed(automaton, letters).violations

@@ -106,7 +106,7 @@ def test_negations_stand_before_propositions_alone(text: str, initially: str) ->
         ("a and (b and next c)", [], ["a", "b", "F[1,1](c)"]),
     ],
 )
-def test_what_must_hold_always_is_kept_apart(
+def test_invariants_are_separated(
     text: str, invariants: list[str], initially: list[str]
 ) -> None:
     assert form(text) == (invariants, initially)
@@ -143,7 +143,7 @@ def test_a_clock_ticks_after_a_while(period_s: float) -> None:
         ),
     ],
 )
-def test_what_no_monitor_can_follow_is_refused(text: str, says: str) -> None:
+def test_formulas_that_no_monitor_can_follow_are_rejected(text: str, says: str) -> None:
     with pytest.raises(InvalidExpression) as caught:
         form(text)
     assert says in str(caught.value) and caught.value.mend
@@ -207,7 +207,7 @@ def test_a_memory_keeps_no_more_than_it_needs() -> None:
         ("historically historically b", "m0"),
     ],
 )  # fmt: skip
-def test_what_a_memory_waits_for(past: str, right: str) -> None:
+def test_operands_of_a_memory(past: str, right: str) -> None:
     normal = normalise(parse_formula(f"always ({past} or next (a or b))"), None)
     names = [repr(proposition) for proposition in normal.propositions]
     names += [f"m{i}" for i in range(len(normal.memories))]

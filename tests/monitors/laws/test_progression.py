@@ -134,7 +134,7 @@ def test_each_frame_uses_up_a_step(
     assert Follower(text).owed(*frames) == owed
 
 
-def test_what_starts_is_asked_of_the_next_frame() -> None:
+def test_new_obligations_start_with_the_next_frame() -> None:
     follower = Follower("a and b or next b")
     (node,) = follower.normal.initially
     progression = follower.progression
@@ -172,9 +172,7 @@ def test_parts_that_do_not_look_ahead_are_decided_at_once(letter: int) -> None:
         (lit("R", 0, 3, 0, 1), lit("R", 1, 2, 0, 1)),
     ],
 )
-def test_of_two_that_imply_each_other_one_is_kept(
-    stronger: Timed, weaker: Timed
-) -> None:
+def test_an_implied_obligation_is_dropped(stronger: Timed, weaker: Timed) -> None:
     for first, second in itertools.permutations([stronger, weaker]):
         assert both(one(first), one(second)) == one(stronger)
         assert either(one(first), one(second)) == one(weaker)
@@ -217,7 +215,7 @@ def test_either_of_several_owes_one_of_each_pair() -> None:
     assert either(one(w) | one(x), one(w)) == one(w)
 
 
-def test_nothing_and_what_is_broken_decide_alone() -> None:
+def test_true_and_false_are_neutral_or_absorbing() -> None:
     owed = one(lit("F", 0, 2))
     for some in (NOTHING, owed, BROKEN):
         assert both(NOTHING, some) == both(some, NOTHING) == some

@@ -31,7 +31,7 @@ def beyond(formula: Formula) -> int:
     strategies.bounded_formulas(2),
     st.lists(st.tuples(DEGREES, DEGREES), min_size=1, max_size=6),
 )
-def test_its_sign_is_what_the_formula_says(
+def test_the_sign_of_robustness_matches_the_truth_value(
     formula: Formula, frames: list[tuple[float, float]]
 ) -> None:
     columns = np.array(frames)

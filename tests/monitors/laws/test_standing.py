@@ -10,7 +10,7 @@ from tests.monitors.laws.named import load_law
 
 
 @pytest.mark.parametrize("name", ["38_1", "38_2_go_on", "38_3_turn"])
-def test_who_must_move_breaks_the_law_by_standing(name: str) -> None:
+def test_standing_breaks_laws_that_demand_movement(name: str) -> None:
     assert broken_by_standing(load_law(name), 0.5)
 
 

@@ -79,7 +79,7 @@ def test_access_does_not_hang_on_spelling_and_unknown_roles_have_none(
 
 
 @pytest.mark.parametrize("needed", [{"lab": [3]}, {"lab": None}, {"lab": {"a": 1}}])
-def test_what_is_not_a_list_of_names_is_denied(needed: dict[str, Any]) -> None:
+def test_needed_columns_that_are_no_list_are_denied(needed: dict[str, Any]) -> None:
     outcome = _judged("physician", needed)
     assert outcome.label == 1 and "not a list of names" in outcome.fault
 

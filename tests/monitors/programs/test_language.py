@@ -43,7 +43,7 @@ def test_a_program_that_says_nothing_lets_pass() -> None:
     assert outcome.reason == "" and outcome.as_dict()["decision"] == "allow"
 
 
-def test_what_it_says_comes_with_the_comparisons_that_led_there() -> None:
+def test_a_verdict_lists_the_comparisons_that_led_to_it() -> None:
     outcome = _run(SNOW, frame={"snow": 0.4, "speed": 45.5}, user={"age": 40})
     assert outcome.answer == "slow" and outcome.cap_kmh == 30
     assert outcome.explained() == [
@@ -53,7 +53,7 @@ def test_what_it_says_comes_with_the_comparisons_that_led_there() -> None:
     ]
 
 
-def test_what_was_tested_elsewhere_explains_nothing() -> None:
+def test_unrelated_tests_are_left_out_of_the_explanation() -> None:
     text = """\
 if user["age"] > 90:
     pass
@@ -138,7 +138,7 @@ if CheckAccess(needed=needed, allowed={})[0]:
         ('x = AllowedTo("a", "b")', "the table is a text, not a mapping"),
     ],
 )
-def test_what_cannot_be_judged_is_denied(text: str, why: str) -> None:
+def test_a_program_that_fails_denies(text: str, why: str) -> None:
     outcome = _run(text, frame={})
     assert outcome.answer == "deny" and outcome.label == 1
     assert outcome.fault == why
@@ -242,7 +242,7 @@ def test_unsupported_syntax_is_rejected_with_its_line(text: str, problem: str) -
     assert str(refused.value).startswith(problem)
 
 
-def test_what_it_calls_and_reads_is_known_before_it_runs() -> None:
+def test_functions_and_inputs_of_a_program_are_listed() -> None:
     program = Program('if Same(user["role"], "guest"):\n    deny("no")', TOOLS)
     assert program.uses == ("Same",) and program.reads == ("user",)
 

@@ -119,7 +119,7 @@ def test_a_speed_in_snow_is_capped(frame: dict[str, float], cap: float | None) -
         "a child may not open the safe\\",
     ],
 )
-def test_what_has_no_known_form_is_refused_not_shortened(sentence: str) -> None:
+def test_sentences_of_unknown_form_are_rejected(sentence: str) -> None:
     with pytest.raises(InvalidRequest, match=r"r\.md: line 3: .*--model"):
         _program(f"# Rules\n\n- {sentence}\n")
 
@@ -299,7 +299,7 @@ def test_a_role_that_is_none_is_denied(user: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", 1, None, ["pet"]])
-def test_what_a_user_has_is_true_or_false(value: object) -> None:
+def test_a_possession_must_be_true_or_false(value: object) -> None:
     user = {"role": "guest", "pet": value}
     said = _said("a user with a pet may not open the safe", user=user,
                  action=_act("open", "Safe"))  # fmt: skip

@@ -95,7 +95,7 @@ def test_user_without_contacts_knows_nobody() -> None:
         ),
     ],
 )
-def test_what_no_tool_does_or_is_given_does_not_compile(
+def test_sentences_about_missing_tools_or_arguments_are_rejected(
     sentence: str, problem: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=problem) as raised:

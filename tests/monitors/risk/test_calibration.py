@@ -42,7 +42,7 @@ def test_overestimated_risk_is_calibrated_to_the_observed_rate() -> None:
     assert np.mean((curve(said) - happened) ** 2) < before
 
 
-def test_what_too_few_runs_went_through_is_taken_with_its_neighbours() -> None:
+def test_risks_of_few_runs_are_pooled_with_neighbours() -> None:
     # One run lingers at 0.9 and keeps the law; that is one case, not a thousand.
     said = np.concatenate([np.full(1000, 0.5), np.full(1000, 0.9)])
     happened = np.concatenate([np.arange(1000) % 2 == 0, np.zeros(1000, bool)])
@@ -51,7 +51,7 @@ def test_what_too_few_runs_went_through_is_taken_with_its_neighbours() -> None:
     assert len(curve.points) == 1
 
 
-def test_without_points_nothing_is_changed() -> None:
+def test_a_calibration_without_points_is_the_identity() -> None:
     risks = np.array([0.0, 0.3, 1.0])
     assert Calibration()(risks) is risks
 

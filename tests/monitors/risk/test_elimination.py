@@ -59,7 +59,7 @@ def test_of_a_bounded_response_idle_alone_is_unknown() -> None:
     assert plan.unknowns == [0] and plan.levels == [[1], [2], [3]]
 
 
-def test_what_most_refer_to_is_unknown_first() -> None:
+def test_the_most_referenced_state_is_the_first_unknown() -> None:
     # All refer to 2, and without it no cycle is left.
     plan = plan_elimination([[2, 3], [0, 2], [1, 2], [3, 3]], 3)
     assert plan.unknowns == [2]
@@ -72,7 +72,7 @@ def test_what_most_refer_to_is_unknown_first() -> None:
 # Many small monitors have no unknowns, so they leave nothing to solve.
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(monitors(), st.integers(1, 4), st.integers(0, 2**32))
-def test_layers_give_what_the_plain_system_gives(
+def test_layered_elimination_equals_the_plain_solution(
     table: Table, n: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ def absorbed(*rows: list[float]) -> list[float]:
     return chances.tolist()
 
 
-def test_what_is_certain_or_impossible_is_so_exactly() -> None:
+def test_probabilities_of_0_and_1_are_exact() -> None:
     assert absorbed([0.7, 0.1, 0.2, 0.0], [0.3, 0.0, 0.7, 0.0]) == [1, 1]
     assert absorbed([0.7, 0.1, 0.0, 0.2], [0.3, 0.7, 0.0, 0.0]) == [0, 0]
     # A loop that is never left reaches nothing, and what may enter it may miss.

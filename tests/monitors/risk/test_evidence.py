@@ -108,7 +108,7 @@ def test_letters_from_an_abstraction() -> None:
         assert (mask >> slow & 1) == 1 - int(name[0])
 
 
-def test_what_the_abstraction_does_not_decide_is_refused() -> None:
+def test_laws_that_the_abstraction_does_not_decide_are_rejected() -> None:
     formula = parse_formula("always (speed < 30 km/h)", DRIVING)
     automaton = compile_law(formula, vocabulary=DRIVING)
     chain = Chain.from_dense(["00", "10"], np.eye(2))

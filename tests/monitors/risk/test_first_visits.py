@@ -41,7 +41,7 @@ def test_each_run_counts_once_in_a_pair_and_before_its_first_violation() -> None
     assert found.pairs.tolist() == [[0, 0, 2, 0, 0], [0, 1, 3, 2, 0]]
 
 
-def test_what_comes_after_a_run_was_cut_short_is_unknown() -> None:
+def test_states_after_a_cut_run_are_unknown() -> None:
     runs = [0, 0, 0, 1], [0, 1, 2]
     cut = counted(*((states, False) for states in runs))
     # One run is seen for long enough; the other broke, so all of it is known.
@@ -53,7 +53,7 @@ def test_what_comes_after_a_run_was_cut_short_is_unknown() -> None:
     assert np.isnan(low[0, 2])
 
 
-def test_what_is_pending_where_a_run_was_cut_is_unknown_too() -> None:
+def test_obligations_pending_at_a_cut_are_unknown() -> None:
     letters = np.array([RESPONSE.column(mask) for mask in (0, 1)])
     runs = [(np.array([0, 0, 1, 0]), False)]
     found = count_first_visits(RESPONSE, letters, runs, 1.0, 1.0)

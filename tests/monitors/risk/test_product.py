@@ -283,7 +283,9 @@ def test_the_product_is_that_of_walkers_and_monitor(seed: int) -> None:
         assert found.initial == 0 and found.states[0] == name(pairs[0])
 
 
-def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_that_do_not_fit_the_chain_are_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     chain = light(end=2)
     for letters in ([0, -1, 0], [0, 4, 0]):
         with pytest.raises(

@@ -124,7 +124,7 @@ def test_small_and_well_filled_chains_are_full_matrices(
 
 
 @given(monitors(), st.integers(1, 5), st.integers(0, 2**32))
-def test_every_way_gives_what_the_plain_system_gives(
+def test_every_solver_equals_the_plain_solution(
     table: Table, n: int, seed: int
 ) -> None:
     reading, data, steps, matrix, letters = one_product(seed, table, n)
@@ -150,7 +150,7 @@ def test_rounding_never_leaves_the_probabilities() -> None:
         assert values.min() >= 0 and values.max() <= 1
 
 
-def test_what_cannot_be_violated_never_is() -> None:
+def test_laws_without_a_violated_state_have_risk_0() -> None:
     reading, data, table, *_ = one_product(3, TANGLED, 4)
     assert ever(reading, data, table, -1).tolist() == [[0.0] * 4] * 4
 
@@ -163,7 +163,7 @@ def test_the_first_state_may_be_the_one_asked_about() -> None:
     assert values[::-1] == pytest.approx(plainly(TANGLED, matrix, letters), abs=1e-9)
 
 
-def test_what_misses_at_once_makes_all_before_it_uncertain() -> None:
+def test_an_immediate_miss_makes_earlier_states_uncertain() -> None:
     matrix = np.array([[0, 0.5, 0.5, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1]])
     reading, data = reading_of(matrix, np.array([0, 0, 1, 2]))
     table = [[0, 2, 1], [1, 1, 1], [2, 2, 2]]
@@ -183,7 +183,7 @@ def test_what_misses_at_once_makes_all_before_it_uncertain() -> None:
         (LEVELS, {}, "sweep"),
     ],
 )
-def test_no_way_is_taken_that_costs_too_much(
+def test_the_cheapest_solver_is_chosen(
     table: Table,
     limits: dict[str, int],
     way: str,

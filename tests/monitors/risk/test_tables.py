@@ -362,7 +362,7 @@ def test_no_chain_within_the_intervals_leaves_the_bounds(data: st.DataObject) ->
     ],
 )
 @pytest.mark.parametrize("end", [False, True])
-def test_what_is_unseen_is_a_state_as_bad_or_as_good_as_can_be(
+def test_unseen_probability_acts_like_the_worst_or_best_state(
     text: str, worst: str, best: str, end: bool
 ) -> None:
     automaton = law(text)
@@ -533,7 +533,9 @@ def test_a_table_has_bounds_around_its_points() -> None:
             assert 0 <= bounds[0] <= table.lookup(q, s) <= bounds[1] <= 1
 
 
-def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mismatched_chains_letters_and_intervals_are_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     chain = random_chain(np.random.default_rng(5), 3)
     automaton = law(LAWS[0])
     with pytest.raises(InvalidModel, match="3 states, but 2 of them have letters"):
@@ -552,7 +554,7 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         violation_ever(chain, np.array([0, 1, 2]), automaton)
 
 
-def test_what_takes_more_than_a_minute_is_refused_before_it_is_begun(
+def test_computations_longer_than_a_minute_are_rejected_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A hundred thousand states with K = 100; ninety thousand with their bounds."""

@@ -111,7 +111,7 @@ def test_ways_to_run_a_command_from_python(line: str, stopped: bool) -> None:
         ("tee >(grep x) < in > out 2>&1", ["tee", "grep"]),
     ],
 )
-def test_what_a_command_calls(text: str, found: list[str]) -> None:
+def test_programs_that_a_command_calls(text: str, found: list[str]) -> None:
     assert [step.name for step in steps_of(text)] == found
 
 
@@ -132,7 +132,7 @@ def test_a_fetched_file_that_is_run(text: str, runs: bool) -> None:
     assert runs_fetched(steps_of(text)) is runs
 
 
-def test_where_a_pipeline_goes() -> None:
+def test_sources_and_files_of_a_pipeline() -> None:
     fetch, run = steps_of("curl -s u > log | sh < in")
     assert run.source is fetch and fetch.source is None
     assert (fetch.writes, run.reads) == (["log"], ["in"])

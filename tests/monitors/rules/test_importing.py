@@ -114,7 +114,7 @@ def test_a_messy_file_is_read_whole(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_a_rule_does_is_carried_over(tmp_path: Path) -> None:
+def test_imported_rules_keep_trigger_condition_and_enforcement(tmp_path: Path) -> None:
     found = imported(tmp_path)
     candles = rule_of(found, "no_candles")
     assert candles.trigger.actions == ("turn_on",)
@@ -354,7 +354,7 @@ ONE_CHECK = "rule @r\ntrigger\n    pick\ncheck\n    {}\nenforce\n    stop\nend\n
         ("unheard_of", ""),
     ],
 )
-def test_what_agentspec_does_not_have_is_reported_with_its_fix(
+def test_missing_predicates_are_reported_with_a_fix(
     check: str, fix: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.ar"

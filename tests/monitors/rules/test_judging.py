@@ -43,7 +43,7 @@ def test_a_rule_judges_the_action_proposed() -> None:
     assert judge.rules == {"a": "heats_metal"}
 
 
-def test_what_was_done_is_followed_from_the_frames() -> None:
+def test_past_actions_count_if_the_frame_reports_success() -> None:
     judge = RuleJudge(rule_set("name: a, before: drop, when: held_filled"))
     fill = Action("fill_liquid", {"object": "Mug", "liquid": "wine"})
     for done, expected in ((True, True), (False, False)):
@@ -56,7 +56,7 @@ def test_what_was_done_is_followed_from_the_frames() -> None:
         assert (said is not None) == expected
 
 
-def test_what_the_frame_says_was_not_done_did_not_happen() -> None:
+def test_an_action_missing_from_the_frame_did_not_happen() -> None:
     judge = RuleJudge(rule_set("name: a, before: drop, when: held_filled"))
     judge.judge(frame(0, holding="Mug"), Action("fill_liquid", {"object": "Mug"}))
     waited = frame(1, holding="Mug", last_action="wait", last_action_succeeded=True)
@@ -71,7 +71,7 @@ def test_an_episode_begins_with_nothing_remembered() -> None:
     assert judge.judge(frame(0, holding="Mug"), Action("drop")) is None
 
 
-def test_a_rule_in_shadow_only_says_what_it_would_do() -> None:
+def test_a_rule_in_shadow_mode_only_reports() -> None:
     judge = RuleJudge(
         rule_set(
             "name: a, before: drop, when: held_brittle, mode: shadow",
@@ -118,7 +118,7 @@ def test_the_end_of_a_run_is_asked_about() -> None:
     assert judge.judge(off, Action("finish")) is None
 
 
-def test_a_judge_is_made_again_of_its_record() -> None:
+def test_a_judge_is_restored_from_its_record() -> None:
     predicates = {
         "format": "forewarn.predicates/1",
         "domain": "household",
@@ -175,7 +175,7 @@ def test_a_value_of_another_type_is_a_fault_and_memory_is_kept(odd: object) -> N
 @pytest.mark.parametrize(
     "when", ["lead_speed > 100 km/h", "lead_speed + 1 km/h > 3 km/h"]
 )
-def test_what_is_true_or_false_is_no_number(when: str) -> None:
+def test_a_boolean_is_not_a_number(when: str) -> None:
     judge = RuleJudge(
         rule_set(f"name: fast, tick: any, when: {when}", domain="driving")
     )
@@ -255,7 +255,9 @@ def test_rules_of_code_look_at_every_argument_that_is_run(
         ("python_repl", {"code": "print('rm -rf /')"}),
     ],
 )
-def test_what_is_not_run_is_no_code(tool: str, arguments: dict[str, object]) -> None:
+def test_arguments_that_are_not_run_are_not_checked_as_code(
+    tool: str, arguments: dict[str, object]
+) -> None:
     judge = RuleJudge(rule_set("name: a, before: any, when: deletes", domain="code"))
     assert judge.judge(frame(0), Action(tool, arguments)) is None
 

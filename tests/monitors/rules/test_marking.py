@@ -59,7 +59,7 @@ def test_a_marked_run_is_a_trace_that_rules_read(tmp_path: Path) -> None:
     assert score(rules, [trace], library("household")).recall == 1.0
 
 
-def test_a_later_word_on_a_run_counts(tmp_path: Path) -> None:
+def test_a_new_label_replaces_the_earlier_one(tmp_path: Path) -> None:
     run, out = recorded(tmp_path / "a.run.jsonl"), tmp_path / "labels.jsonl"
     keep(out, [marked_run(run, "miss")])
     other = recorded(tmp_path / "b.run.jsonl")

@@ -70,7 +70,7 @@ def test_every_rule_that_matches_fires(rules: RuleSet) -> None:
     assert fired(rules, "pick Fork; find Microwave; put microwave") == ["heat"]
 
 
-def test_what_failed_did_not_happen(rules: RuleSet) -> None:
+def test_failed_actions_do_not_count(rules: RuleSet) -> None:
     assert fired(rules, "pick Mug !; drop") == []
 
 

@@ -68,7 +68,7 @@ def test_a_shadow_can_be_taken_back(files: tuple[Path, Path]) -> None:
     assert take_in_shadow(rules, proposed).version == 3
 
 
-def test_what_cannot_be_taken_says_why(files: tuple[Path, Path]) -> None:
+def test_an_invalid_proposal_or_rollback_is_rejected(files: tuple[Path, Path]) -> None:
     rules, proposed = files
     with pytest.raises(InvalidRules, match="the proposal changes nothing"):
         take_in_shadow(rules, rules)

@@ -42,7 +42,7 @@ state 2 bad "very bad"
 )
 
 
-def test_what_storm_writes() -> None:
+def test_files_written_by_storm_are_read() -> None:
     chain = read_drn(BY_STORM)
     assert chain.states == ("1", "0", "4")
     assert chain.variables["s"].tolist() == [1, 0, 4]
@@ -124,5 +124,5 @@ def test_ten_million_states_are_refused() -> None:
         read_drn(HEAD.replace("@nr_states\n3", "@nr_states\n10000000"))
 
 
-def test_it_is_known_by_its_beginning() -> None:
+def test_drn_is_recognised_by_its_head() -> None:
     assert recognises(HEAD) and not recognises("dtmc\nmodule m")

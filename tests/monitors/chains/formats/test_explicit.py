@@ -45,7 +45,7 @@ def test_states_get_their_values(tmp_path: Path) -> None:
     assert chain.states[1] == "x=0,b=false"
 
 
-def test_nothing_needs_to_stand_beside(tmp_path: Path) -> None:
+def test_transitions_are_read_without_label_and_state_files(tmp_path: Path) -> None:
     chain = load(tmp_path, PRISM_TRA)
     assert chain.states == ("0", "1", "2")
     assert chain.initial is None and not chain.labels

@@ -35,7 +35,7 @@ everywhere = pytest.mark.parametrize(
 
 
 @everywhere
-def test_one_chain_in_every_format(name: str) -> None:
+def test_every_format_gives_the_same_chain(name: str) -> None:
     chain = load_model(GOLDEN / name).chain
     assert [chain.row(i) for i in range(4)] == [
         {j: float(p) for j, p in row.items()} for row in KETTLE

@@ -144,7 +144,7 @@ def test_a_range_of_ten_million_is_refused_before_it_is_built() -> None:
     ],
     ids=["squares", "variables"],
 )
-def test_what_would_take_storm_minutes_is_stopped(
+def test_storm_is_stopped_at_its_time_limit(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storm, "STORM_SECONDS", 1)
@@ -201,7 +201,7 @@ def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:
         ("a b c", False),
     ],
 )
-def test_it_is_known_by_its_beginning(head: str, known: bool) -> None:
+def test_prism_is_recognised_by_its_head(head: str, known: bool) -> None:
     assert is_prism(head) is known
 
 

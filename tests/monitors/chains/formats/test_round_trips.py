@@ -193,7 +193,9 @@ def test_storm_reads_our_prism(tmp_path: Path, chain: Chain) -> None:
 
 
 @pytest.mark.needs("stormpy")
-def test_storm_accepts_what_we_refuse(tmp_path: Path) -> None:
+def test_rows_that_do_not_sum_to_1_are_rejected_although_storm_accepts_them(
+    tmp_path: Path,
+) -> None:
     """Why rows are checked by us: Storm builds a chain whose row sums to three."""
     import stormpy
 

@@ -65,7 +65,7 @@ def test_a_clause_holds_in_the_runs_that_have_such_an_event(
 
 
 @given(runs, clauses, st.integers(0, 511))
-def test_what_is_left_out_is_not_there(
+def test_left_out_runs_have_no_bits(
     rows: list[list[Occasion]], clause: Clause, kept: int
 ) -> None:
     whole = bits(rows)

@@ -61,7 +61,7 @@ traces = st.lists(
 
 @settings(max_examples=25)
 @given(traces, st.data())
-def test_what_is_written_fires_where_the_bits_say(
+def test_written_rules_fire_like_their_bits(
     found: list[LabelledTrace], data: st.DataObject
 ) -> None:
     known = corpus(RULES, found, KNOWN)
@@ -84,7 +84,7 @@ def test_what_is_written_fires_where_the_bits_say(
     assert set(score(again, known.traces, KNOWN).called) == ids
 
 
-def test_what_does_not_change_stays_word_for_word() -> None:
+def test_unchanged_rules_keep_their_text() -> None:
     trace = labelled_from(
         {"id": "t", "domain": "household", "label": "safe", "events": [
             {"verb": "find", "object": "Mug", "success": True}

@@ -72,7 +72,7 @@ def test_the_same_twice_is_the_same() -> None:
     assert evolve(data, START) == evolve(data, START)
 
 
-def test_what_a_person_wrote_is_narrowed_and_not_given_up() -> None:
+def test_handwritten_rules_are_narrowed_and_never_dropped() -> None:
     data, _ = hidden(2, flipped=0.1)
     always = Clause(0)
     found = evolve(data, [always], Limits(worth=1))
@@ -117,7 +117,7 @@ def test_the_example_of_the_paper() -> None:
     }  # fmt: skip
 
 
-def test_the_budget_ends_it() -> None:
+def test_evolution_stops_when_the_budget_is_spent() -> None:
     data, _ = hidden(1, flipped=0.1)
     found = evolve(data, (), Limits(worth=1, budget=1))
     assert found.stop == "budget"
@@ -159,7 +159,7 @@ def test_runs_of_one_task_are_left_out_one_by_one() -> None:
     assert evolve(data, [], way).steps
 
 
-def test_where_labels_are_luck_the_cautious_way_changes_nothing() -> None:
+def test_random_labels_lead_to_no_change() -> None:
     """Half the labels flipped: no rule holds up on tasks that were left out."""
     data, _ = hidden(4, predicates=6, flipped=0.5, runs=60)
     everything = [Clause(0)]

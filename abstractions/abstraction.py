@@ -383,9 +383,10 @@ class Abstraction:
     def bits(self, name: str) -> int:
         """Returns the bits of the state with the given name."""
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
+            count = len(self.predicates)
             raise InvalidAbstraction(
-                f"{name!r:.80} is not the name of a state with "
-                f"{len(self.predicates)} predicates",
+                f"{name!r:.80} is not the name of a state with {count} "
+                f"predicate{'s' * (count != 1)}",
                 mend="write a 0 or 1 for each predicate",
             )
         return int(name[::-1], 2)

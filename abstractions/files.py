@@ -191,7 +191,7 @@ def other_kind(text: str, wanted: str) -> str:
 _WORD = re.compile(r"""'([^'\n]*)'|([A-Za-z_]\w*)""")
 
 
-def _mend_json(text: str, error: json.JSONDecodeError) -> str:
+def _mend_json(text: str, error: json.JSONDecodeError, by_line: bool) -> str:
     """Returns how to correct a slip in JSON; empty if the text does not begin as
     JSON.
     """
@@ -200,7 +200,7 @@ def _mend_json(text: str, error: json.JSONDecodeError) -> str:
         return ""
     if before.endswith(",") and rest[:1] in ("}", "]"):
         return f"remove the ',' before the '{rest[0]}'"
-    if error.msg == "Extra data":
+    if error.msg == "Extra data" and by_line:
         return "write one JSON value, or in JSON Lines one on each line"
     if rest.startswith(("//", "/*", "#")):
         return "remove the comment: JSON has none"
@@ -222,7 +222,7 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
-        mend = _mend_json(text, error) or (
+        mend = _mend_json(text, error, bool(place) or not source) or (
             "check that this is the intended file and that it is complete"
             if source
             else ""
@@ -314,6 +314,9 @@ class _Plain(yaml.SafeLoader):
 
 def parse_yaml(text: str, source: str) -> Any:
     """Parses YAML with a safe loader; rejects duplicate keys, aliases and tags."""
+    kind = other_kind(text[:200], "a YAML file of another format")
+    if text.startswith("{") and "\n{" in text and "the format" in kind:
+        raise InvalidInput(kind, source=source, mend="give a different file")
     if len(text) > MAX_YAML_CHARACTERS:
         limit = f"the YAML is longer than {MAX_YAML_CHARACTERS} characters"
         raise TooLarge(limit, source=source)

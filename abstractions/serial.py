@@ -172,12 +172,16 @@ _TAKEN_BY = {
     "abstraction": "--abstraction",
     "guard-program": "--guard-program",
     "laws": "--book",
+    "model": "--model",
     "policy": "--policy",
     "predicates": "--predicates",
     "rules": "--rules",
+    "scenario": "`forewarn run`",
+    "tally": "`forewarn merge-tallies`",
+    "topics": "--topics",
     "vocabulary": "--vocabulary",
 }
-"""The option that takes a file of each format."""
+"""The option or command that takes a file of each format."""
 
 
 def _check_format(

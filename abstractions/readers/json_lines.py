@@ -87,8 +87,9 @@ def stream_json_lines(
         if given is None:
             mend += '; an agent\'s log has {"messages": […]} on each line, see '
             mend += "docs/warrants.md; for other logs, see docs/own-world.md"
+        problem = f"the format is {given!r:.60}, not 'forewarn.trace/1'"
         raise InvalidTrace(
-            f"the format is {given!r:.60}, not 'forewarn.trace/1'",
+            "the line has no 'format'" if given is None else problem,
             source=str(path),
             place=place,
             mend=mend,

@@ -290,6 +290,8 @@ _FILE = re.compile(r"Directory '(.*)' is a file")
 
 def _as_clause(error: click.ClickException) -> str:
     message = _FILE.sub(r"\1 is a file, but a folder is needed", error.format_message())
+    if message.endswith("' is a directory."):
+        message = f"{message[:-1]} (give a file in this folder)"
     return message[:1].lower() + message[1:]
 
 

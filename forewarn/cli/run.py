@@ -104,7 +104,8 @@ class Guided(Warned):
         for name in _OF_GUARDS if self.unguarded else ():
             if name in given:
                 raise click.UsageError(
-                    f"--unguarded cannot be combined with {given[name]}"
+                    f"--unguarded cannot be combined with {given[name]}, which "
+                    "configures the guard (leave out one of them)"
                 )
         if self.no_model and "preset" in given:
             raise click.UsageError("--no-model cannot be combined with --preset")

@@ -65,7 +65,16 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
-        row: Any = parse_json(line, str(path), f"line {number}")
+        try:
+            row: Any = parse_json(line, str(path), f"line {number}")
+        except InvalidInput as error:
+            mend = error.mend
+            if mend.startswith("check") and number == 1:
+                mend = _WRITTEN
+            place = f"line {number}"
+            raise InvalidTrace(
+                error.problem, source=str(path), place=place, mend=mend
+            ) from None
         try:
             if is_record(row):
                 row = _labelled_row(row, f"{path.stem}-{number}")

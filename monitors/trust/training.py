@@ -204,7 +204,12 @@ class Training:
                 try:
                     abstraction.bits(name)
                 except InvalidInput as error:
-                    raise error.within(str(path)) from None
+                    raise InvalidTrace(
+                        error.problem,
+                        source=str(path),
+                        mend="give a trace; or, for sequences of states, write a 0 or "
+                        "1 for each predicate",
+                    ) from None
         for row in sequences:
             self.tally.add_sequence(row)
             self.unbroken.append(len(row))

@@ -258,7 +258,7 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
         (b"\x80\x04\x95", "pickle"),
         (b"\xff\xfe\x00", "UTF-8"),
         (b"a\x00b", "not a text file"),
-        (b"{}", "not 'forewarn.trace/1'"),
+        (b"{}", "the line has no 'format'"),
         (b'{"trace": 3}', "LawBreaker"),
         (b"{", "not JSON"),
         (b"[1]", "no column contains a signal|header row|no column 'time_s'"),

@@ -151,4 +151,4 @@ def test_invalid_record_is_reported_as_such(command: str, tmp_path: Path) -> Non
     path.write_text('{"format": "forewarn.trace/1"}\n')
     done = CliRunner().invoke(main, [command, str(path)])
     assert done.exit_code in (1, 2)
-    assert "not a line of a run record" in done.output
+    assert "forewarn.trace, but a run record is needed" in done.output

@@ -72,6 +72,9 @@ def _read(path: Path) -> tuple[Model, ...]:
         raise _unknown(source, None) from None
     head = text[:_HEAD]
     if head.lstrip().startswith("{"):
+        kind = other_kind(head, "a model")
+        if "the format" in kind and "forewarn.model" not in kind:
+            raise _unknown(source, head)
         return _read_json(_Json(text, source))
     if drn.recognises(head):
         chain = drn.read_drn(text, source)

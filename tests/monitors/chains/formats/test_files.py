@@ -72,7 +72,7 @@ def test_written_chain_equals_the_golden_file(kind: str) -> None:
         (b"hello there", "not a chain or model in a known format (use Forewarn's own"),
         (b"", "the file is empty"),
         (b"\xff\xfe\x00", "not a chain or model in a known format"),
-        (b'{"format": "forewarn.trace/1"}', "forewarn.model/1"),
+        (b'{"format": "forewarn.trace/1"}', "forewarn.trace, but a model is needed"),
         (b'{"some": 1}', "not a chain or model in a known format"),
         (b'{"format": "forewarn.model/1", "states": ["a"], ', "not JSON"),
         (b'{"format": "forewarn.model/1", "alpha": NaN}', "NaN is not a number"),

@@ -49,7 +49,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     sys.modules.pop("my_world", None)
 
 
-def test_it_can_be_installed_again_with_runs_beside_it() -> None:
+def test_the_example_package_names_its_packages() -> None:
     """Setuptools refuses to guess between two folders."""
     assert tomllib.loads(BLOCKS["toml"])["tool"]["setuptools"] == {
         "packages": ["my_world"]
@@ -63,7 +63,7 @@ def test_the_world_is_short() -> None:
 
 
 @pytest.mark.slow
-def test_its_commands_run(installed: Path) -> None:
+def test_the_commands_on_the_page_run(installed: Path) -> None:
     said: dict[str, str] = {}
     for line in BLOCKS[""].strip().splitlines():
         _, *words = shlex.split(line)
@@ -77,7 +77,7 @@ def test_its_commands_run(installed: Path) -> None:
     assert law["law"] == "kept_red"
 
 
-def test_its_contract_suite_passes(installed: Path) -> None:
+def test_the_contract_suites_on_the_page_pass(installed: Path) -> None:
     made = runpy.run_path("test_contract.py")
     count = 0
     for suite in (each for name, each in made.items() if name.startswith("Test_")):

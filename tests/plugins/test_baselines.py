@@ -72,20 +72,20 @@ def scores(text_of_law: str, text: str) -> str:
     ("text", "said"),
     [("...", "000"), (".h.s.", "01100"), (".h...", "01110"), ("h...h..", "1110111")],
 )
-def test_it_alarms_from_the_trigger_on(text: str, said: str) -> None:
+def test_the_deadline_baseline_alarms_from_the_trigger_on(text: str, said: str) -> None:
     assert scores(STANDS, text) == said
 
 
-def test_of_an_invariant_it_sees_nothing_coming() -> None:
+def test_the_deadline_baseline_cannot_predict_an_invariant() -> None:
     assert scores("no_collision", "..x..") == "00100"
 
 
-def test_it_does_not_judge_what_is_not_provided() -> None:
+def test_a_baseline_without_its_signals_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="hand does not provide .*turn_signal"):
         Deadline(law("57"), SOURCE)
 
 
-def test_it_is_registered() -> None:
+def test_baselines_are_registered() -> None:
     names = {"deadline", "reactive", "redriver", "ttc", "rss", "paper", "released",
              "logistic"}  # fmt: skip
     assert names <= {plugin.name for plugin in plugins("baseline")}
@@ -247,7 +247,7 @@ def test_a_broken_law_stays_broken_for_the_papers_recipe() -> None:
 
 
 @pytest.mark.needs("sklearn")
-def test_what_logistic_regression_learned_is_a_weighted_sum() -> None:
+def test_logistic_regression_learns_weights() -> None:
     (found,) = [x for x in load_scenario("tiny-road").laws if x.name == "stop_at_red"]
     content = Logistic.learn(found, lessons())
     assert (

@@ -13,7 +13,9 @@ from tests.plugins.capabilities import COLUMNS, PAGE, Way, page, ways
 
 @pytest.mark.parametrize("way", ways(), ids=lambda way: way.name)
 @pytest.mark.parametrize("column", COLUMNS)
-def test_it_works_or_says_why_not(way: type[Way], column: str, tmp_path: Path) -> None:
+def test_each_capability_works_or_is_rejected_with_a_reason(
+    way: type[Way], column: str, tmp_path: Path
+) -> None:
     if way.needs and find_spec(way.needs) is None:
         pytest.skip(f"{way.needs} is not installed")
     why = way.without.get(column)

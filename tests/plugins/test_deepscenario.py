@@ -93,7 +93,7 @@ def test_the_nearest_three_are_named_with_bearing_and_closing_speed(
     assert frame.values["speed"] == 36.0
 
 
-def test_whoever_is_not_there_is_none(tmp_path: Path) -> None:
+def test_signals_of_absent_road_users_are_none(tmp_path: Path) -> None:
     frame = world(tmp_path, only=written({EGO: [(0, 0, 0, 5)] * 3})).reset(0)
     assert {frame.values[name] for name in OF_OBJECTS} == {None}
     assert frame.values["nearest_distance"] is None
@@ -188,7 +188,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
         ("<DeepScenario>" + "a" * 9_000_000, "larger than the limit"),
     ],
 )  # fmt: skip
-def test_what_is_no_scenario_is_rejected_in_one_line(
+def test_invalid_scenarios_are_rejected_in_one_line(
     tmp_path: Path, text: str, why: str
 ) -> None:
     path = tmp_path / "one.deepscenario"

@@ -95,7 +95,7 @@ WRITERS = (parquet, mcap, bag)
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_what_was_written_is_driven_again(write: Any, tmp_path: Path) -> None:
+def test_written_logs_are_replayed(write: Any, tmp_path: Path) -> None:
     world: World = make_world("log", write(tmp_path))
     assert {"speed", "lead_distance", "headway"} <= set(world.source.provides)
     frames = [world.reset(0)]
@@ -120,7 +120,7 @@ def test_a_field_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "mcap"])
-def test_what_is_no_such_log_is_bad_input(ending: str, tmp_path: Path) -> None:
+def test_invalid_logs_are_rejected(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"x.{ending}").write_bytes(b"this is none")
     with pytest.raises(InvalidInput, match="not a valid (Parquet|MCAP) file"):
         make_world(

@@ -148,7 +148,7 @@ def test_a_plug_that_lacks_its_extra_says_how_to_get_it(install: Any) -> None:
         load("world", "far")
 
 
-def test_what_a_plug_stands_on_does_not_name_an_extra_of_less(install: Any) -> None:
+def test_a_missing_package_names_the_extra_of_the_plugin(install: Any) -> None:
     lacking = "from forewarn.abstractions.errors import MissingDependency\n"
     lacking += "raise MissingDependency('an environment', 'gym')"
     install("forewarn", {"roads": "forewarn_code:W [highway]"}, lacking)
@@ -170,7 +170,7 @@ def test_a_world_without_an_abstract_method_is_rejected(install: Any) -> None:
         make_world("mine")
 
 
-def test_what_lacks_a_method_is_no_world(install: Any) -> None:
+def test_a_world_without_required_methods_is_rejected(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(
         BrokenPlugin,

@@ -42,7 +42,7 @@ def test_steps_are_counted_until_time_is_up() -> None:
         world.step(None)
 
 
-def test_what_a_step_says_is_the_end() -> None:
+def test_a_step_can_end_the_run() -> None:
     world = Counter()
     world.reset(90)
     assert world.step(None).values and world.ended() is None
@@ -51,7 +51,7 @@ def test_what_a_step_says_is_the_end() -> None:
     assert world.reset(1).sequence == 0 and world.ended() is None
 
 
-def test_nothing_steps_that_has_not_begun_or_is_closed() -> None:
+def test_step_before_reset_is_rejected() -> None:
     world = Counter()
     with pytest.raises(InvalidInput, match="has not begun"):
         world.step(None)
@@ -65,7 +65,7 @@ def test_nothing_steps_that_has_not_begun_or_is_closed() -> None:
         world.step(None)
 
 
-def test_what_it_does_not_take_changes_nothing() -> None:
+def test_a_rejected_action_changes_nothing() -> None:
     world = Counter()
     world.reset(1)
     with pytest.raises(InvalidInput, match="has no action 'fly'"):

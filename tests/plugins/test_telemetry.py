@@ -127,7 +127,7 @@ def test_a_guard_without_episodes_has_metrics_only(sdk: Any) -> None:
     assert watcher.failures == 0
 
 
-def test_what_fails_in_telemetry_does_not_reach_the_guard(
+def test_failing_telemetry_does_not_disturb_the_guard(
     sdk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -73,7 +73,7 @@ def test_columns_are_found_in_what_a_tool_is_given(
         assert asked.before("run", arguments).passes is passes
 
 
-def test_what_cannot_be_read_is_withheld() -> None:
+def test_a_call_with_unreadable_sql_is_withheld() -> None:
     with guard() as asked:
         assert not asked.before("run", {"sql": "SELECT FROM WHERE ((("}).passes
 

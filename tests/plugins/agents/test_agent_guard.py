@@ -102,7 +102,7 @@ def test_reflecting_too_often_stops() -> None:
     assert tell(guard, kitchen, ("open", "Drawer", None))[0].passes
 
 
-def test_what_was_observed_after_a_call_withholds_the_next() -> None:
+def test_a_risky_state_after_a_call_withholds_the_next_call() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("reflect", "after", at=0.3))
     *calm, told = tell(guard, kitchen, *BOTH_IN)
@@ -113,7 +113,7 @@ def test_what_was_observed_after_a_call_withholds_the_next() -> None:
     assert (again.passes, out.passes) == (False, True)
 
 
-def test_what_was_observed_after_a_call_stops_at_once() -> None:
+def test_a_risky_state_after_a_call_stops_the_agent() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop", "after", at=0.99))
     *_, on = tell(guard, kitchen, *FORK_IN, SWITCH_ON)
@@ -122,7 +122,7 @@ def test_what_was_observed_after_a_call_stops_at_once() -> None:
     assert guard.before("robot", arguments(SWITCH_ON)).stopped
 
 
-def test_what_is_left_behind_is_judged_at_the_end() -> None:
+def test_finish_judges_the_final_state() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop", "before", at=0.9))
     assert guard.finish() is None

@@ -246,7 +246,7 @@ def test_guard_works_with_other_middleware() -> None:
     assert "limit" in str(messages).lower()
 
 
-def test_what_the_agent_leaves_behind_is_judged() -> None:
+def test_the_final_state_is_judged_when_the_agent_ends() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop", "before"))
     kitchen.world._place["Fork"] = "Microwave"
@@ -303,7 +303,7 @@ def test_a_run_that_is_cancelled_gives_its_turn_back() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_thread_does_after_its_call_was_cancelled_counts(fails: bool) -> None:
+def test_a_tool_that_succeeds_after_cancellation_counts(fails: bool) -> None:
     guard = AgentGuard.by_laws(
         ["always (tool == delete -> once (tool == backup and not failed))"]
     )
@@ -662,7 +662,7 @@ def test_ask_pauses_the_graph_until_a_person_has_answered(way: str, said: Any) -
     _every_call_is_answered(result["messages"])
 
 
-def test_what_a_person_wants_instead_is_told_to_the_agent() -> None:
+def test_an_action_that_a_person_suggests_is_reported_to_the_agent() -> None:
     agent, kitchen, guard = asking(*single(*FORK_IN, SWITCH_ON))
     going_on(agent, "invoke", {"messages": [HumanMessage("warm the fork")]})
     other = {"name": "open", "arguments": {"object": "Microwave"}}

@@ -142,7 +142,7 @@ def test_laws_look_at_arguments_and_at_steps() -> None:
     )
 
 
-def test_what_the_server_offers_is_passed_on() -> None:
+def test_tools_and_resources_of_the_server_are_passed_on() -> None:
     async def drive(agent: Client) -> None:
         tools = (await agent.list_tools()).tools
         assert [tool.name for tool in tools] == ["backup", "delete"]

@@ -97,14 +97,14 @@ def test_a_result_that_cannot_be_taken_in_raises_nothing(
         assert guard.before("read", {}).passes is shadow
 
 
-def test_what_was_heard_is_bounded() -> None:
+def test_old_sources_are_forgotten() -> None:
     sources = Sources()
     for number in range(300):
         sources.hear("read", f"word{number} " + "x" * 10_000)
     assert sources.of("word0") == "new" and sources.of("word299") == "read"
 
 
-def test_what_an_untrusted_page_said_is_not_sent_on() -> None:
+def test_a_recipient_from_an_untrusted_page_is_withheld() -> None:
     law = "always (tool == pay -> from_to in [request, read.sender])".replace(
         "read.sender", '"read.sender"'
     )

@@ -91,7 +91,7 @@ def test_nothing_runs_if_the_tools_are_unknown(judge: RuleJudge) -> None:
         ("always not (tool == backup and arg_path > 3)", 0),
     ],
 )
-def test_what_a_law_forbids_takes_no_call_s_place(
+def test_a_substitute_that_breaks_a_law_is_not_made(
     judge: RuleJudge, law: str, passes: int
 ) -> None:
     with guard(judge, law) as asked:

@@ -165,7 +165,7 @@ def test_in_shadow_mode_nothing_is_held_back(drive: Drive) -> None:
     assert drive.x > 0.0
 
 
-def test_where_the_car_is_on_no_road_it_stops(drive: Drive) -> None:
+def test_a_car_off_the_road_is_stopped(drive: Drive) -> None:
     with GuardedVehicle(drive.world, drive.car, make_guarding()) as guarded:
         for _ in range(40):
             drive.apply(guarded.filter(drive.towards(8.0)))
@@ -498,7 +498,7 @@ def test_status_says_that_nothing_is_recorded(beside: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_what_a_car_perceives_is_recorded(beside: Any, tmp_path: Path) -> None:
+def test_frames_of_a_car_are_recorded(beside: Any, tmp_path: Path) -> None:
     out = tmp_path / "drive.jsonl.gz"
     client, recorder = beside("sync", "record", str(out))
     for _ in range(100):

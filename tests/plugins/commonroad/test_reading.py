@@ -159,7 +159,7 @@ def test_turn_signals_are_read(
         ),
     ],
 )
-def test_what_is_hostile_or_none_is_refused_in_a_line(
+def test_hostile_and_invalid_scenes_are_rejected_in_one_line(
     text: str, words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput, match=words) as refused:
@@ -167,7 +167,7 @@ def test_what_is_hostile_or_none_is_refused_in_a_line(
     assert "\n" not in str(refused.value) and "scene.xml" in str(refused.value)
 
 
-def test_what_is_too_large_or_not_there_is_refused(
+def test_oversized_and_missing_scenes_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidInput, match="o such file"):

@@ -117,7 +117,7 @@ def test_bodies_that_meet_collide(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "no moving vehicle with the id 7" in done.stderr
 
 
-def test_it_is_drawn_with_its_lanes_lights_and_people() -> None:
+def test_the_scenery_has_lanes_lights_and_road_users() -> None:
     world = CommonRoadWorld(files=FILES, ego=1001)
     world.reset(0)
     kinds = [shape.kind for shape in world.ground()]
@@ -137,7 +137,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "own-world.md"
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the pages are not here: no checkout")
-def test_what_the_page_says_works_as_it_stands(
+def test_the_examples_on_the_page_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = PAGE.read_text(encoding="utf-8").split("## CommonRoad")[1]

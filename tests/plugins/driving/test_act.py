@@ -190,7 +190,7 @@ def test_the_turn_signal_stays_the_drivers() -> None:
     assert CarActuator().carry_out(decision, None, frame) == Action("stop")
 
 
-def test_it_goes_first_where_it_can_no_longer_hold() -> None:
+def test_a_car_that_cannot_stop_clears_the_conflict_first() -> None:
     too_close = Conflict(1.0, 9.0, 3.0, 4.0)
     assert stop(10.0, too_close, in_junction=True) == THRUST_LIMIT
     no_way_out = Conflict(1.0, 9.0, 0.3, 1.5)

@@ -68,7 +68,7 @@ def test_the_schema_says_what_is_accepted() -> None:
     assert schema["properties"]["speed_kmh"]["maximum"] == FASTEST_KMH
 
 
-def test_other_actions_stay_what_they_are() -> None:
+def test_other_actions_are_unchanged() -> None:
     for action in (None, Action("stop"), Action("control", {"acceleration": 1.0})):
         assert as_control(action, {}) is action
 

@@ -24,7 +24,7 @@ def seen(*changes: dict[str, Any]) -> list[dict[str, Any]]:
     return [foresight.of({**CALM, **change}) for change in changes]
 
 
-def test_nothing_ahead_is_none() -> None:
+def test_without_a_road_user_ahead_signals_are_none() -> None:
     (found,) = seen({})
     assert tuple(found) == NAMES
     assert {name for name, value in found.items() if value is not None} == {
@@ -41,7 +41,7 @@ def test_the_line_asks_whatever_the_light() -> None:
     assert on_it["line_deceleration"] == 1000.0
 
 
-def test_what_is_asked_and_not_done_goes_unanswered_until_it_is() -> None:
+def test_a_demand_is_unanswered_until_the_car_brakes() -> None:
     asks = {"required_deceleration": 3.0}
     brakes = {**asks, "braking": True, "acceleration": -1.0}
     found = seen(asks, asks, asks, brakes, asks, {"required_deceleration": 1.0})
@@ -92,7 +92,7 @@ def test_the_car_ahead_brakes_and_another_one_is_not_its_braking() -> None:
         max_size=20,
     )
 )
-def test_it_is_always_within_the_vocabulary(frames: list[dict[str, Any]]) -> None:
+def test_foresight_signals_are_in_their_ranges(frames: list[dict[str, Any]]) -> None:
     for found in seen(*frames):
         for name, value in found.items():
             DRIVING.check_value(name, value)

@@ -21,7 +21,7 @@ def margins(frame: Frame) -> tuple[float, float]:
     return along, across
 
 
-def test_they_are_given_where_they_are_asked_for_alone() -> None:
+def test_safety_margins_are_provided_on_request_only() -> None:
     world = SumoWorld(ego=LEFT, rss=True)
     frame = world.reset(0)
     assert set(frame.values) == {*PROVIDES, *SIGNALS} == set(world.source.provides)

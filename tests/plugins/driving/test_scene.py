@@ -41,7 +41,7 @@ def told(near: list[Near]) -> dict[str, float]:
 
 
 @pytest.mark.needs("libsumo")
-def test_it_answers_as_sumo_does() -> None:
+def test_neighbours_match_those_of_sumo() -> None:
     """A drive through traffic, from every vehicle's place."""
     ego = Ego(route=["road"], lane=1, position_m=400, speed_kmh=90, departs_s=25.0)
     flow = Flow(routes=[["road"]], per_hour=3600)

@@ -42,13 +42,13 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_its_own_code_is_under_thirty_lines() -> None:
+def test_the_example_has_under_thirty_lines() -> None:
     lines = [line for line in BLOCKS["python module"].splitlines() if line.strip()]
     assert len(lines) < 30
 
 
 @pytest.mark.slow
-def test_its_commands_lead_to_a_report(
+def test_the_commands_on_the_page_lead_to_a_report(
     typed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(typed)
@@ -73,7 +73,7 @@ def test_its_commands_lead_to_a_report(
     assert ran.returncode == 0, ran.stderr
 
 
-def test_its_contract_suite_passes(
+def test_the_contract_suite_on_the_page_passes(
     typed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(typed)

@@ -84,7 +84,7 @@ def test_signals_by_a_class_hear_of_resets_and_numbers_become_plain() -> None:
     assert {type(v) for v in told.values()} == {float, bool, type(None)}
 
 
-def test_what_a_function_provides_is_what_it_first_gives() -> None:
+def test_a_signal_function_provides_the_keys_of_its_first_result() -> None:
     world = car(signals=lambda observation, info: {"speed": observation[0] * 3.6})
     assert world.source.provides == ("speed",)
 
@@ -236,7 +236,7 @@ abstraction:
         ('{speed: "observation[0]"}', 6, "IndexError: only integers"),
     ],
 )
-def test_what_goes_wrong_in_a_user_s_own_file_is_named_by_its_line(
+def test_errors_in_a_users_file_name_its_line(
     signals: str, line: int, what: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.py").write_text(BROKEN)

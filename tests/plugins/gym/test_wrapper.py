@@ -112,7 +112,7 @@ def test_an_agent_that_speeds_is_held_back() -> None:
     assert stopped["outcome"] == {"kind": "stop", "decided": "stop"}
 
 
-def test_it_is_watched_live_with_what_its_world_shows() -> None:
+def test_the_live_view_shows_the_scenery_of_the_environment() -> None:
     class Shown(TinyEnv):
         def ground(self) -> Any:
             return self.world.ground()
@@ -148,7 +148,7 @@ def test_in_shadow_mode_it_only_tells() -> None:
     assert any(t["decision"]["decision"] == "stop" for t in told)
 
 
-def test_it_slows_where_it_can() -> None:
+def test_slow_is_carried_out_if_the_actuator_can() -> None:
     def slower(action: Any, cap_kmh: float) -> Any:
         return np.minimum(action, -0.2)
 
@@ -218,7 +218,7 @@ def test_a_reset_that_fails_leaves_no_frame_to_be_judged() -> None:
     env.close()
 
 
-def test_what_fails_in_an_environment_passes_nothing() -> None:
+def test_a_failing_environment_lets_no_action_pass() -> None:
     """An observation of no number, a step or an actuator that raises, a close."""
     done: list[float] = []
 
@@ -347,14 +347,14 @@ def test_an_actuator_that_gives_no_action_is_an_error() -> None:
     env.close()
 
 
-def test_it_keeps_the_rules_of_gymnasium() -> None:
+def test_a_guarded_environment_passes_gymnasiums_checker() -> None:
     from gymnasium.utils.env_checker import check_env
 
     with pytest.warns(UserWarning, match="different from the unwrapped"):
         check_env(guarded(), skip_render_check=True)
 
 
-def test_it_remembers_how_it_was_made() -> None:
+def test_a_guarded_environment_keeps_its_arguments() -> None:
     env = guarded()
     assert set(env._saved_kwargs) == {
         "guarding", "signals", "actuator", "period_s",
@@ -398,7 +398,7 @@ class TestEnvActuator(ActuatorContract):
         return EnvActuator(-6.0, slows, lambda action, cap_kmh: min(action, -3.0))
 
 
-def test_what_it_can_do() -> None:
+def test_an_actuator_can_slow_only_with_a_function() -> None:
     milder: set[Kind] = {"alert", "stop"}
     assert EnvActuator(BRAKE, shown).can == milder
     assert EnvActuator(BRAKE, shown, min).can == milder | {"slow"}

@@ -111,7 +111,7 @@ def cell() -> Iterator[Cell]:
     made.close()
 
 
-def test_what_users_write_is_called_like_any_function(cell: Cell) -> None:
+def test_user_functions_are_called_like_built_in_ones(cell: Cell) -> None:
     assert cell.call("area", 2.0) == pytest.approx(12.566370614)
     tools = toolbox({"mine.py": SOURCE})
     assert "area(radius): The area of a circle." in tools.described()
@@ -137,7 +137,7 @@ def test_what_users_write_is_called_like_any_function(cell: Cell) -> None:
         ("odd", (), "TypeError"),
     ],
 )
-def test_they_can_do_nothing_but_compute(
+def test_user_functions_cannot_reach_files_or_network(
     cell: Cell, name: str, arguments: tuple[object, ...], problem: str
 ) -> None:
     with pytest.raises(ProgramFault, match=problem):
@@ -151,7 +151,7 @@ def test_no_system_call_gets_past_the_filter(cell: Cell) -> None:
         assert cell.call("calls", number) == -1
 
 
-def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
+def test_a_hanging_function_is_terminated() -> None:
     cell = Cell({"mine.py": SOURCE}, call_s=0.3)
     assert cell.call("remembers", 1) == 1
     with pytest.raises(ProgramFault, match=r"did not answer within 0\.3 s"):
@@ -173,7 +173,9 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
         ("#" * 100_001, "longer than 100000 characters"),
     ],
 )
-def test_what_does_not_load_says_why(source: str, problem: str) -> None:
+def test_a_file_that_does_not_load_is_rejected_with_the_reason(
+    source: str, problem: str
+) -> None:
     with pytest.raises(InvalidInput, match=problem):
         uploaded({"mine.py": source})
 
@@ -188,7 +190,7 @@ def test_a_file_that_does_not_end_loading_is_given_up(
         uploaded({"mine.py": "while True: pass"})
 
 
-def test_where_nothing_keeps_them_apart_they_are_refused(
+def test_user_functions_are_rejected_without_seccomp(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
@@ -310,9 +312,7 @@ FORGED = [
 
 @pytest.mark.parametrize("line", FORGED)
 @pytest.mark.parametrize("numbered", [False, True])
-def test_what_a_file_forges_while_it_loads_is_told_in_a_line(
-    line: str, numbered: bool
-) -> None:
+def test_an_answer_forged_during_loading_is_rejected(line: str, numbered: bool) -> None:
     number = """
 frame = sys._getframe()
 while "first" not in frame.f_locals:

@@ -123,7 +123,7 @@ def test_in_snow_the_car_is_told_its_speed() -> None:
     assert _judged(program, {"snow": 0.0, "speed": 50.0}, drive) is None
 
 
-def test_what_every_predicate_says_is_there_to_ask() -> None:
+def test_every_predicate_can_be_used_in_programs() -> None:
     names = domains_of()
     assert {"household", "driving", "code"} >= set(names.values())
     assert "household" in names.values()
@@ -198,7 +198,7 @@ def test_only_programs_with_a_valid_signature_are_enforced(tmp_path: Path) -> No
             read_judge(path)
 
 
-def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
+def test_read_judge_reads_rules_and_programs(tmp_path: Path) -> None:
     from forewarn import read_judge as public
     from forewarn.monitors.rules.judging import RuleJudge
 

@@ -119,7 +119,7 @@ def test_a_broken_program_is_repaired_at_most_three_times() -> None:
     assert len(never.asked) == 5
 
 
-def test_who_brings_about_nothing_denies() -> None:
+def test_a_model_without_a_valid_program_denies() -> None:
     for chat in (Scripted(PLAN, *[BROKEN] * 9), Scripted(ModelError("it refused"))):
         agent = GuardAgent(Writer(chat, toolbox()), RULES, AGENT)
         outcome = agent(_case())
@@ -161,7 +161,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("log", HOSTILE)
-def test_what_an_agent_puts_out_stays_data(log: str) -> None:
+def test_output_of_the_agent_is_quoted_in_the_prompt(log: str) -> None:
     chat = Scripted(PLAN, GOOD)
     tools = toolbox()
     before = tools.described()
@@ -254,7 +254,7 @@ def test_distance_is_levenshteins_over_input_and_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["", "gold", "label: 1", "person: ", "model: x"])
-def test_nothing_is_remembered_that_nobody_confirmed(tmp_path: Path, who: str) -> None:
+def test_unconfirmed_cases_are_not_remembered(tmp_path: Path, who: str) -> None:
     memory = Memory(tmp_path)
     with pytest.raises(InvalidInput, match="confirmed_by"):
         memory.add(input="a", log="b", plan="c", program="d", confirmed_by=who)

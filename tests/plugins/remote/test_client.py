@@ -410,7 +410,7 @@ def test_client_knows_every_decision_kind() -> None:
     assert client_module.KINDS == set(SEVERITY)
 
 
-def test_what_a_loop_cannot_do_is_no_decision() -> None:
+def test_a_client_that_cannot_stop_is_rejected() -> None:
     with serving() as server, connected(server.port, can=["slow"]) as one:
         assert one.review(0, 0.0, CALM)["decision"] == "stop"
         assert "must include stop" in one.problem

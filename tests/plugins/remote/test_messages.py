@@ -127,7 +127,9 @@ def test_a_hello_that_breaks_the_form_is_malformed(changes: dict[str, Any]) -> N
         (b" " * (MAX_BYTES + 1), "longer than"),
     ],
 )
-def test_what_is_no_json_object_is_malformed(message: bytes, problem: str) -> None:
+def test_messages_that_are_not_json_objects_are_malformed(
+    message: bytes, problem: str
+) -> None:
     with pytest.raises(Malformed, match=problem):
         parse_object(message)
 
@@ -146,7 +148,7 @@ def test_a_decision_is_written_as_the_contract_says() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_decision_holds_no_number_that_is_none(bad: float) -> None:
+def test_nan_and_infinity_in_decisions_become_null(bad: float) -> None:
     for decision in (
         Decision("stop", 3, 0.3, "51_5", Risk(0.0, bad, 1.0), left_s=1.0),
         Decision("stop", 3, 0.3, "51_5", Risk(0.0, 0.5, 1.0), left_s=bad),

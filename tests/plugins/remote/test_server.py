@@ -358,7 +358,7 @@ def test_closing_while_a_connection_is_taken_in() -> None:
         ("127.0.0.1", 0, "short", "at least 16 characters"),
     ],
 )
-def test_where_it_does_not_listen(
+def test_invalid_addresses_and_tokens_are_rejected(
     host: str, port: int, token: str, problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem):

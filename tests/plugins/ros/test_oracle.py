@@ -107,7 +107,7 @@ class Told:
         return verdicts
 
 
-def test_nothing_passes_before_the_first_frame_and_then_by_its_risk() -> None:
+def test_commands_pass_only_after_a_frame_with_low_risk() -> None:
     with listening() as server, Node(server) as node:
         first = node.ask(COMMAND, 99.9, {"longitudinal": {"velocity": 5.0}})
         assert first["verdict"] == "currently_false"
@@ -127,7 +127,7 @@ def test_nothing_passes_before_the_first_frame_and_then_by_its_risk() -> None:
     "said",
     ["[]", "no JSON", '{"topic": "x"}', '{"time": NaN}', '{"time": 1e999}'],
 )
-def test_what_is_no_event_may_not_pass(said: str) -> None:
+def test_invalid_events_do_not_pass(said: str) -> None:
     with listening() as server, Node(server) as node:
         node.drive(2, 5.0)
         node.line.send(said)
@@ -268,14 +268,16 @@ def test_a_topic_at_another_time_than_the_others_is_lost(
 
 
 @pytest.mark.parametrize("began_s", [0.0, 160.0, 1e9])
-def test_where_all_topics_leap_in_time_it_goes_on(began_s: float, told: Told) -> None:
+def test_the_oracle_continues_after_a_leap_of_all_topics(
+    began_s: float, told: Told
+) -> None:
     told.drive(100.0)
     judged = told.oracle.frames
     assert told.drive(began_s, 30)[-9:] == ["currently_true"] * 9
     assert told.oracle.frames > judged + 20
 
 
-def test_what_is_too_long_ends_the_connection() -> None:
+def test_an_oversized_message_ends_the_connection() -> None:
     import websocket
 
     with listening() as server:
@@ -345,7 +347,7 @@ def generated(port: int) -> Any:
     return made
 
 
-def test_its_own_monitor_hears_our_verdicts() -> None:
+def test_the_generated_ros_monitor_reads_the_verdicts() -> None:
     with listening() as server:
         monitor = generated(server.port)
         for step in range(4):

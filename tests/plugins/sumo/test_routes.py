@@ -52,7 +52,7 @@ def test_edges_between_lanes_and_speeds_are_completed(routes: Routes) -> None:
         ({"route": ["side"], "position_m": 900.0}, "the edge is 150 m long"),
     ],
 )
-def test_what_the_map_does_not_have_is_named(
+def test_edges_that_the_map_lacks_are_named(
     routes: Routes, ego: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(InvalidInput, match=".") as told:

@@ -267,7 +267,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
         (Ego(route=["west_in", "nowhere"]), {}, "nowhere"),
     ],
 )
-def test_what_cannot_be_loaded_says_why(
+def test_invalid_settings_are_rejected_with_the_reason(
     ego: Ego, settings: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem):
@@ -286,7 +286,7 @@ def test_what_cannot_be_loaded_says_why(
         Action("control", {"lane_change": "up"}),
     ],
 )
-def test_what_the_car_does_not_know_is_refused(action: Action) -> None:
+def test_unknown_actions_are_rejected(action: Action) -> None:
     world = SumoWorld(ego=STRAIGHT)
     world.reset(1)
     with pytest.raises(InvalidInput):

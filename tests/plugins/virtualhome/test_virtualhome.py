@@ -57,7 +57,7 @@ def test_graph_is_read_as_object_predicates() -> None:
     assert after["holding"] == "Milk"
 
 
-def test_what_was_switched_on_is_counted_with_its_age() -> None:
+def test_appliances_left_on_are_counted_with_their_age() -> None:
     world = VirtualHomeWorld()
     steps = [
         "[WALK] <stove>",
@@ -74,7 +74,7 @@ def test_what_was_switched_on_is_counted_with_its_age() -> None:
     assert (after["left_on"], after["left_on_age"]) == (0.0, None)
 
 
-def test_what_was_on_before_is_not_left_by_anybody() -> None:
+def test_appliances_on_at_the_start_do_not_count() -> None:
     """VirtualHome's own home of a task begins with its lamps on."""
     world = VirtualHomeWorld(scene="task:27_2", watch=["is_toggled(any)"])
     frame = world.reset(0)
@@ -89,7 +89,7 @@ def test_what_was_on_before_is_not_left_by_anybody() -> None:
     assert (frame.values["left_on"], frame.values["left_open"]) == (1.0, 0.0)
 
 
-def test_what_cannot_be_done_fails_and_changes_nothing() -> None:
+def test_impossible_actions_fail_and_change_nothing() -> None:
     world = VirtualHomeWorld(watch=["is_open(Fridge)", "is_toggled(Stove)"])
     for step in ("[OPEN] <fridge>", "[SWITCHON] <stove>", "[OPEN] <spaceship>"):
         frame = done(world, step)
@@ -100,7 +100,7 @@ def test_what_cannot_be_done_fails_and_changes_nothing() -> None:
     assert both.values["last_action_succeeded"] is False, "no hand is free"
 
 
-def test_to_foresee_leaves_the_home_as_it_is() -> None:
+def test_foresee_leaves_the_home_unchanged() -> None:
     world = VirtualHomeWorld()
     done(world, "[WALK] <stove>")
     on = Action("switchon", {"object": "Stove"})
@@ -117,7 +117,9 @@ def test_to_foresee_leaves_the_home_as_it_is() -> None:
         ("is_near(Mug, Sink)", "does not provide"),
     ],
 )
-def test_what_the_graph_does_not_tell_is_refused(predicate: str, words: str) -> None:
+def test_predicates_that_the_graph_lacks_are_rejected(
+    predicate: str, words: str
+) -> None:
     with pytest.raises(InvalidInput, match=words):
         VirtualHomeWorld(watch=[predicate])
 

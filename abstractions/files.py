@@ -153,7 +153,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_LINES = re.compile(r'\{"format": ?"(forewarn\.[a-z]+/\d+)"[^\n]*\}\n\{')
+JSON_LINES = re.compile(r'\{"format": ?"(forewarn\.[a-z]+/\d+)"[^\n]*\}\n\{')
 """The beginning of a trace or a run record in JSON Lines format."""
 
 
@@ -170,7 +170,7 @@ def check_items(text: str, source: str, place: str = "") -> None:
         raise TooLarge(limit, source=source, place=place)
 
 
-_OWN = re.compile(r"""\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
+_OWN = re.compile(r"""(?:\s*#[^\n]*\n)*\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
 
 
 def other_kind(text: str, wanted: str) -> str:
@@ -227,7 +227,7 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
             if source
             else ""
         )
-        if kind := _LINES.match(text):
+        if kind := JSON_LINES.match(text):
             problem = (
                 "the file is not a single JSON value: its lines have the format "
                 f"{kind.group(1)!r}"

@@ -76,12 +76,13 @@ def validated(
         kind = "nothing" if data is None else f"a {type(data).__name__}"
         kind = "text" if isinstance(data, str) else kind
         wanted = next(iter(model.model_fields))
+        literal = _literal_at(model, ("format",))
         raise error(
             f"expected a mapping, found {kind}",
             source=source,
             mend=f'begin with {{"{wanted}": …'
             if as_json
-            else f"begin with a key and a colon, such as `{wanted}: …`",
+            else f"give a file that begins with `{wanted}: {literal or '…'}`",
         )
     _check_format(model, data, source, error)
     try:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.files import other_kind, read_text
 from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.json_lines import read_json_lines
 from forewarn.abstractions.readers.lawbreaker import read_lawbreaker
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.trace import Trace
-from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import YAML, Vocabulary
 
 
 @checked
@@ -40,6 +41,9 @@ def read_trace(
     path = place(path)
     head = first_line(path)
     if not head.lstrip().startswith("{"):
+        if path.suffix in YAML and (problem := other_kind(read_text(path), "a trace")):
+            mend = "give a file that `forewarn collect` wrote, or a CSV file"
+            raise InvalidTrace(problem, source=str(path), mend=mend)
         return read_table(path, vocabulary, period_s, rename or {})
     if rename:
         raise InvalidTrace(

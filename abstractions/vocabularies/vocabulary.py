@@ -91,9 +91,8 @@ class Vocabulary:
     def unknown(self, key: str) -> str:
         """Returns the error message for an unknown key."""
         hint = near_miss(key[:60], self.names())
-        return f"no signal {key!r:.60} in the vocabulary {self.name}" + (
-            f" ({hint})" if hint else ""
-        )
+        hint = hint or "leave it out, or use a vocabulary that declares it"
+        return f"no signal {key!r:.60} in the vocabulary {self.name} ({hint})"
 
     def check_value(self, key: str, value: object) -> Value:
         """Converts a value to the signal's type; raises `SignalFault` if it

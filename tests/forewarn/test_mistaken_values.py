@@ -268,3 +268,40 @@ def test_a_storage_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -
         "s3://bucket/runs: no storage answers at http://127.0.0.1:9 (check "
         "AWS_ENDPOINT_URL and the network)"
     ) in said("learn s3://bucket/runs --scenario tiny-road --out m.json", 2)
+
+
+OTHERS = {
+    "rules.yaml": f"# ours\n{RULES}- {{name: a, before: any}}\n",
+    "run.jsonl": '{"format":"forewarn.run/1"}\n{"a": 1}\n',
+    "long.jsonl": '{"format":"forewarn.trace/1"}\n' + '{"a": 1}\n' * 20_000,
+    "lift.yaml": "format: forewarn.vocabulary/1\nname: lift\n"
+    "signals: {door: {type: bool}}\n",
+    "drive.csv": "time_s,speed\n0,1\n0.1,1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run drive.csv",
+         "drive.csv: expected a mapping, found text (give a file that begins with "
+         "`format: forewarn.scenario/1`)"),
+        ("rules lint long.jsonl",
+         "long.jsonl: the file has the format forewarn.trace, but a YAML "),
+        ("convert rules.yaml --out z.parquet",
+         "rules.yaml: the file has the format forewarn.rules, but a trace is needed"),
+        ("show run.jsonl",
+         "run.jsonl: the file has the format forewarn.run, but a model is needed "
+         "(create a model with `forewarn learn`)"),
+        ("show drive.csv",
+         "not a chain or model in a known format (create a model with `forewarn learn`,"
+         " or use "),
+        ("monitor drive.csv --law no_collision --vocabulary lift.yaml",
+         "drive.csv: line 1: no signal 'speed' in the vocabulary lift (leave it out, "
+         "or use a vocabulary that declares it)"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_named(line: str, message: str) -> None:
+    for name, text in OTHERS.items():
+        Path(name).write_text(text)
+    assert message in said(line)

@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import (
     harmless_cell,
 )
 from forewarn.abstractions.files import (
+    JSON_LINES,
     atomic_bytes,
     atomic_text,
     other_kind,
@@ -96,6 +97,8 @@ class _Json:
 @lru_cache(maxsize=4)  # a command reads its model in several places
 def _read_json(file: _Json) -> tuple[Model, ...]:
     text, source = file.text, file.source
+    if JSON_LINES.match(text):
+        raise _unknown(source, text[:_HEAD])
     _refuse_early(text, source)
     data: Any = parse_json(text, source)
     if own.is_probguard(data):
@@ -122,7 +125,8 @@ def _unknown(source: str, head: str | None) -> InvalidModel:
     return InvalidModel(
         problem or "not a chain or model in a known format",
         source=source,
-        mend="create a model with `forewarn learn`" if problem else f"use {READ}",
+        mend="create a model with `forewarn learn`"
+        + ("" if problem else f", or use {READ}"),
     )
 
 

@@ -303,7 +303,7 @@ def a_text(observation, info): return {"speed": "fast"}
         ("{speed: info.speed}", '"$here/mine.py:a_list"',
          "signals: expected a mapping, found [1.0] (return a dict"),
         ("{speed: info.speed}", '"$here/mine.py:a_text"',
-         "speed is 'fast', not a number"),
+         "speed must be a number, not 'fast'"),
         ("mine.py:P", "lacking.py:P",
          "No module named 'not_there' (install the package that contains it)"),
         ("info.speed", "observation.speed",

@@ -69,7 +69,11 @@ def test_written_chain_equals_the_golden_file(kind: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"hello there", "not a chain or model in a known format (use Forewarn's own"),
+        (
+            b"hello there",
+            "not a chain or model in a known format (create a model with `forewarn "
+            "learn`, or use Forewarn's own",
+        ),
         (b"", "the file is empty"),
         (b"\xff\xfe\x00", "not a chain or model in a known format"),
         (b'{"format": "forewarn.trace/1"}', "forewarn.trace, but a model is needed"),

@@ -25,10 +25,10 @@ from typing import Any
 
 from driving import DRIVING
 from highway import ALLOWED, ROADS
-from recordings import EXACT, GUARD, LEDGER, Leads, Way, boosting, fresh, shipped
+from recordings import EXACT, GUARD, LEDGER, Way, boosting, fresh, shipped
 from run import arguments, markdown, show, stored
 
-from forewarn.monitors.evaluation.foretold import Foretold, early
+from forewarn.monitors.evaluation.foretold import Foretold, Leads, early
 from forewarn.scenarios.shipped import FOLDER
 
 FIRST_SEED = 9_420_000

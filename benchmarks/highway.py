@@ -23,7 +23,6 @@ from recordings import (
     GUARDED,
     LEARNED,
     Fresh,
-    Leads,
     Outcomes,
     Recordings,
     Way,
@@ -39,7 +38,7 @@ from run import markdown, show
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.evaluation.foretold import Foretold, climb_of, early
+from forewarn.monitors.evaluation.foretold import Foretold, Leads, climb_of, early
 from forewarn.monitors.evaluation.warned import Warned
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import load_policy

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from driving import drive
@@ -46,7 +46,7 @@ from run import aligned, arguments, show, stored
 from forewarn.abstractions.expression.tree import Compare, Number
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
-from forewarn.monitors.evaluation.foretold import Foretold, early, shared
+from forewarn.monitors.evaluation.foretold import Foretold, Leads, early
 from forewarn.monitors.finding.choice import LEAST, LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.score import ScoreRecipe
@@ -473,28 +473,6 @@ def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namesp
         about, scenarios=names, runs=Path, trained=FOLDER, episodes=200, seed=seed,
         guarded=100,
     )  # fmt: skip
-
-
-class Leads(NamedTuple):
-    """The detection rate, the mean and median lead time in seconds, and the fraction of
-    violations detected some time ahead.
-    """
-
-    detected: float
-    mean_s: float
-    median_s: float
-    sooner: float
-
-    @classmethod
-    def of(cls, early_s: NDArray[np.float64], soon_s: float = 1.0) -> Leads:
-        """Returns the figures for the lead times of all violations; NaN for a missed
-        one.
-        """
-        share, mean_s = shared(early_s)
-        middle_s = float(np.nanmedian(early_s)) if share else 0.0
-        sooner = np.nan_to_num(early_s) >= soon_s - EXACT
-        ahead = float(sooner.mean()) if sooner.size else 0.0
-        return cls(share, mean_s, middle_s, ahead)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.serial import to_json
 from forewarn.monitors.evaluation.evidence import Ordinary, outcome_of
 from forewarn.monitors.evaluation.warned import (
+    SLACK_S,
     Broken,
     Climb,
     alarms,
@@ -191,10 +192,27 @@ def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return worth
 
 
-def shared(early_s: Floats) -> tuple[float, float]:
-    """Returns the fraction of violations with a warning, and the mean lead time."""
-    told = early_s[~np.isnan(early_s)]
-    return told.size / max(early_s.size, 1), float(told.sum()) / max(told.size, 1)
+class Leads(NamedTuple):
+    """The detection rate, the mean and median lead time in seconds, and the fraction of
+    violations detected some time ahead.
+    """
+
+    detected: float
+    mean_s: float
+    median_s: float
+    sooner: float
+
+    @classmethod
+    def of(cls, early_s: Floats, soon_s: float = 1.0) -> Leads:
+        """Returns the figures for the lead times of all violations; NaN for a missed
+        one.
+        """
+        told, violations = early_s[~np.isnan(early_s)], max(early_s.size, 1)
+        if not told.size:
+            return cls(0.0, 0.0, 0.0, 0.0)
+        sooner = np.count_nonzero(told >= soon_s - SLACK_S) / violations
+        mean_s, median_s = float(told.sum()) / told.size, float(np.median(told))
+        return cls(told.size / violations, mean_s, median_s, sooner)
 
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.monitors.evaluation.foretold import (
     Foretold,
+    Leads,
     early,
     mostly_harmless,
-    shared,
     skill,
     worth_of,
 )
@@ -81,29 +81,23 @@ class Evidence:
     @property
     def warned(self) -> dict[str, float]:
         """The fraction of violations with a timely warning, by law."""
-        return {law: shared(each)[0] for law, each in self.early_s.items()}
+        return {law: Leads.of(each).detected for law, each in self.early_s.items()}
 
     @property
     def ahead_s(self) -> dict[str, float]:
         """The mean lead time of warnings in s, by law."""
-        return {law: shared(each)[1] for law, each in self.early_s.items()}
+        return {law: Leads.of(each).mean_s for law, each in self.early_s.items()}
 
     @property
     def median_s(self) -> dict[str, float]:
         """The median lead time of warnings in s, for each law with a warning."""
-        return {
-            law: float(np.nanmedian(each))
-            for law, each in self.early_s.items()
-            if not np.isnan(each).all()
-        }
+        leads = {law: Leads.of(each) for law, each in self.early_s.items()}
+        return {law: each.median_s for law, each in leads.items() if each.detected}
 
     @property
     def second_ahead(self) -> dict[str, float]:
         """The fraction of violations with a warning at least 1 s ahead, by law."""
-        return {
-            law: float((np.nan_to_num(each) >= 1.0 - 1e-9).mean())
-            for law, each in self.early_s.items()
-        }
+        return {law: Leads.of(each).sooner for law, each in self.early_s.items()}
 
     @property
     def worth(self) -> float:

@@ -55,19 +55,19 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def bootstrap(
-    runs: int, statistic: Callable[[NDArray[np.int64]], float]
+    runs: int, statistic: Callable[[NDArray[np.int64]], NDArray[np.float64]]
 ) -> Interval | None:
     """Returns the bootstrap percentile interval of a statistic over runs.
 
     Args:
         runs: The number of runs.
-        statistic: Computes the statistic for the runs with the given indices; NaN if
-            undefined.
+        statistic: Computes the statistic of each resample; NaN if undefined. Each row
+            of its argument has the indices of the runs in one resample.
     """
     if not runs:
         return None
     draws = np.random.default_rng(0).integers(0, runs, (_RESAMPLES, runs))
-    found = np.array([statistic(draw) for draw in draws])
+    found = statistic(draws)
     found = found[~np.isnan(found)]
     if not found.size:
         return None
@@ -80,12 +80,16 @@ def mean_interval(values: NDArray[np.float64]) -> Interval | None:
     ignored.
     """
 
-    def mean(draw: NDArray[np.int64]) -> float:
-        drawn = values[draw]
-        known = drawn[~np.isnan(drawn)]
-        return float(known.mean()) if known.size else math.nan
+    def means(draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        drawn = values[draws]
+        known = ~np.isnan(drawn)
+        if known.all():
+            whole: NDArray[np.float64] = drawn.mean(axis=1)
+            return whole
+        pairs = zip(drawn, known, strict=True)
+        return np.array([row[k].mean() if k.any() else math.nan for row, k in pairs])
 
-    return bootstrap(len(values), mean)
+    return bootstrap(len(values), means)
 
 
 CONFIDENCE = 0.95

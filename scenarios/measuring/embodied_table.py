@@ -156,11 +156,13 @@ class Row:
         if not theirs.any():
             return None
 
-        def ratio(draw: NDArray[np.int64]) -> float:
-            base = theirs[draw].mean()
-            return float(ours[draw].mean() / base) if base else float("nan")
+        def ratios(draws: NDArray[np.int64]) -> NDArray[np.float64]:
+            base = theirs[draws].mean(axis=1)
+            base[base == 0.0] = np.nan
+            found: NDArray[np.float64] = ours[draws].mean(axis=1) / base
+            return found
 
-        return float(ours.mean() / theirs.mean()), bootstrap(len(ours), ratio)
+        return float(ours.mean() / theirs.mean()), bootstrap(len(ours), ratios)
 
 
 def _mirrored(interval: Interval | None) -> Interval | None:
@@ -265,9 +267,14 @@ def _bar(
     mine = _unsafe(ours.runs), _complete(ours.runs)
     theirs = [(_unsafe(row.runs), _complete(row.runs)) for row in others]
 
-    def ahead(draw: NDArray[np.int64]) -> float:
-        points = [(_mean(u[draw]), _mean(c[draw])) for u, c in theirs]
-        return _mean(mine[1][draw]) - attained(points, _mean(mine[0][draw]))
+    def ahead(draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        at, done = (marks[draws].mean(axis=1) for marks in mine)
+        points = np.array([[m[draws].mean(axis=1) for m in pair] for pair in theirs])
+        # For each resample, the pairs of unsafe and completed runs of the others.
+        rows = points.transpose(2, 0, 1).tolist()
+        best = [attained(row, each) for row, each in zip(rows, at, strict=True)]
+        lead: NDArray[np.float64] = done - np.array(best)
+        return lead
 
     reached = attained([row.point for row in others], unsafe)
     interval = bootstrap(len(ours.runs), ahead)

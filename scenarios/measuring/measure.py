@@ -459,7 +459,9 @@ def _brier_interval(
     counts = np.array([np.count_nonzero(~np.isnan(error)) for error in errors])
     return bootstrap(
         len(sums),
-        lambda draw: float(sums[draw].sum() / max(counts[draw].sum(), 1)),
+        lambda draws: (
+            sums[draws].sum(axis=1) / np.maximum(counts[draws].sum(axis=1), 1)
+        ),
     )
 
 

@@ -215,7 +215,7 @@ def test_the_bootstrap_covers_a_mean() -> None:
     assert mean_interval(np.array([])) is None
     assert mean_interval(np.array([math.nan])) is None
     assert mean_interval(np.array([1.0, math.nan])) == (1.0, 1.0)
-    assert bootstrap(3, lambda draw: math.nan) is None
+    assert bootstrap(3, lambda draws: np.full(len(draws), math.nan)) is None
 
 
 def test_spread_of_a_single_value() -> None:

@@ -119,6 +119,10 @@ def _checking(call: Any, name: str, doc: str | None, values: bool = True) -> Any
             problem, mend = str(error), f"the arguments are {', '.join(names)}"
             if lacks := re.search(r"missing a required argument: '(\w+)'", problem):
                 mend = _described(doc or "", lacks[1]) or mend
+            only = inspect.Parameter.KEYWORD_ONLY
+            words = [n for n, p in signature.parameters.items() if p.kind is only]
+            if "too many positional" in problem and words:
+                mend = f"name the further arguments, as in {words[0]}=…"
             more = inspect.Parameter.VAR_KEYWORD
             closed = all(p.kind is not more for p in signature.parameters.values())
             if closed and (unknown := [each for each in kwargs if each not in names]):
@@ -314,12 +318,22 @@ def _mend(found: object, hint: Any) -> str:
             return near_miss(found, map(str, get_args(kind)))
     names = [getattr(kind, "__name__", "") for kind in kinds]
     made = [_MADE_BY[name] for name in names if name in _MADE_BY]
+    if isinstance(found, type) and any(_has_all(found, kind) for kind in kinds):
+        return f"write {found.__name__}()"
     if isinstance(found, type) and not made:
         mine = {each.__name__ for each in found.__mro__[:-1]}
         mine |= {"Callable"} if "__call__" in vars(found) else set()
         if mine & {*names}:
             return f"write {found.__name__}()"
     return made[0] if made else ""
+
+
+def _has_all(found: type, kind: Any) -> bool:
+    """Whether a class has all methods of a protocol."""
+    needed = [each for each in dir(kind) if each[0] != "_"]
+    return getattr(kind, "_is_protocol", False) and all(
+        hasattr(found, each) for each in needed
+    )
 
 
 def _described(doc: str, argument: str) -> str:

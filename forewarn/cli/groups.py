@@ -488,8 +488,8 @@ class Telling:
     Args:
         log: Print each intervention to standard error when it begins.
         webhook: URL to which each intervention is posted as JSON.
-        webhook_host: Allow the webhook to be on HOST; by default, it must be on the
-            local machine.
+        webhook_host: With --webhook: allow the webhook to be on HOST; by default, it
+            must be on the local machine.
     """
 
     log: bool = False

@@ -77,9 +77,10 @@ def guard(
         socket: Listen on this address; port 0 picks a free port.
         ros_oracle: Listen for nodes of ROSMonitoring on this address.
         topics: File that maps topics to signals; required with --ros-oracle.
-        token_file: File with the token that clients must send; required with --socket.
-        allow_remote: Allow an address that other machines can reach. The token is sent
-            unencrypted.
+        token_file: With --socket: file with the token that clients must send
+            (required).
+        allow_remote: With --socket: allow an address that other machines can reach. The
+            token is sent unencrypted.
         record: Folder for the run record of each connection.
         live: Show the run while it takes place. line (or no value): as a line in this
             terminal; web: on a page that this machine serves; foxglove: in Foxglove

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 SHOWN_EPISODES = 20
 _OF_GUARDS = (
     "policy", "preset", "horizon", "intervene", "threshold", "when", "shadow", "tally",
-    "let_pass",
+    "let_pass", "log", "webhook", "accept_model",
 )  # fmt: skip
 """The options that configure a guard."""
 

@@ -86,7 +86,7 @@ def test_missing_arguments_are_reported_once() -> None:
             lambda: untyped(Policy)(horizon=3),
             "Policy: .*'horizon' .did you mean horizon_s",
         ),
-        (lambda: forewarn.measure("s1", "m.json"), "arguments are scenario, model,"),
+        (lambda: forewarn.measure("s1", "m.json"), "as in model="),
         (
             lambda: untyped(AgentGuard.by_laws)(judges=[]),
             "by_laws: .*'laws' .laws: One or more formulas",

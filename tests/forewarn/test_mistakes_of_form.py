@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn import AgentGuard, Guarding, measure
+from forewarn import AgentGuard, Deferred, Guarding, load_model, load_watch, measure
 from tests.forewarn.test_mistakes_again import said
 from tests.forewarn.test_mistakes_in_python import refused
 from tests.scenarios import learned
@@ -72,6 +72,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
          "--unguarded cannot be combined with --preset"),
         ("run s3 --unguarded --intervene stop",
          "--unguarded cannot be combined with --intervene"),
+        ("run s3 --unguarded --log", "--unguarded cannot be combined with --log"),
+        ("guard --stdio --model m.json --allow-remote",
+         "--allow-remote requires --socket"),
+        ("guard --stdio --model m.json --token-file m.json",
+         "--token-file requires --socket"),
+        ("run tiny-road --model m.json --webhook-host example.org",
+         "--webhook-host requires --webhook"),
         ("run s3 --unguarded --tally t.json",
          "--unguarded cannot be combined with --tally"),
     ],
@@ -110,6 +117,18 @@ def test_wrong_names_of_arguments_are_told() -> None:
     wrong: Any = measure
     with pytest.raises(TypeError, match=r"'scenaro' \(did you mean scenario\?\)"):
         wrong(scenaro="s3")
+
+
+def test_a_class_in_place_of_an_approver_is_told() -> None:
+    cls: Any = Deferred
+    told = refused(lambda: Guarding.load(learned.model("tiny-road"), approver=cls))
+    assert "found the class Deferred (write Deferred())" in told
+
+
+def test_arguments_that_must_be_named_are_told() -> None:
+    wrong: Any = load_watch
+    with pytest.raises(TypeError, match=r"as in horizon_s=…"):
+        wrong(load_model(learned.model("tiny-road")), 3)
 
 
 def test_a_list_in_a_list_is_told() -> None:

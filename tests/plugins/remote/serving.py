@@ -91,6 +91,7 @@ def served(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
     (folder / "token").write_text(TOKEN + "\n")
     (folder / "policy.yaml").write_text(
         "format: forewarn.policy/1\nhold_s: 0\ndeadline_s: 20\nmax_age_s: 20\n"
+        "lease_s: 20\n"
     )
     process = subprocess.Popen(
         [

@@ -235,6 +235,8 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
             mend = "give a different file"
         elif text.strip() == "[":
             mend = "write one JSON object per line, without brackets around them"
+        elif place and not text.strip():
+            problem = "this is empty, but JSON is needed"
         elif source and not text.lstrip().startswith("{"):
             problem = other_kind(text, "JSON") or problem
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error

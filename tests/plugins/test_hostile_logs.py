@@ -66,7 +66,7 @@ MCAP: dict[str, tuple[Iterable[bytes], str]] = {
     "an object": ([b'{"x": {"a": 1}}'] * 3, "not 'dict'"),
     "a list": ([b"[]"] * 3, "no field 'x'"),
     "no text": ([b'{"x": "\xff"}'] * 3, "can't decode"),
-    "nothing": ([b""] * 3, "is empty"),
+    "nothing": ([b""] * 3, "/odom: this is empty, but JSON is needed"),
 }
 
 

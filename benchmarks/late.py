@@ -1,20 +1,29 @@
-"""Figures of docs/measuring.md: the time that `measure --last-moment` takes.
+"""Figures of docs/measuring.md: how late a stop can begin, and which alarms are later.
 
-For each scenario, 100 seeds are measured with the shipped stop policy, and then the
-last moment of a stop is found for 30 violating runs. Both times are processor times of
-one process.
+For each scenario, this runs `forewarn measure SCENARIO --last-moment` with the shipped
+policy that alerts and with the one that stops the car:
+
+    python benchmarks/late.py [SCENARIO ...]
+
+`run.py` measures the time of that search: 100 seeds of a scenario are measured with the
+shipped stop policy, and then the last moment of a stop is found for 30 violating runs.
+Both times are processor times of one process.
 
     python benchmarks/run.py late
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from run import Row, installed
+from run import Row, arguments, installed, markdown, show
 
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.scenarios.measuring.late import last_moments
@@ -25,8 +34,8 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 
-SCENARIOS = ("s3", "s6", "roundabout")
-FIRST_SEED, RUNS, VIOLATING = 5_003_100, 100, 30
+TIMED = ("s3", "s6", "roundabout")
+TIMED_SEED, RUNS, VIOLATING = 5_003_100, 100, 30
 AT_MOST = 3.0
 """The maximum time of the search, as a multiple of the time of measuring."""
 
@@ -37,9 +46,9 @@ def rows(quick: bool) -> Iterator[Row]:
         yield Row("last moments", 0.0, peer="libsumo is not installed")
         return
     runs, violating = (RUNS // 10, VIOLATING // 10) if quick else (RUNS, VIOLATING)
-    for name in SCENARIOS:
+    for name in TIMED:
         scenario, shipped = load_scenario(name), Shipped.in_folder(FOLDER, name)
-        seeds = range(FIRST_SEED, FIRST_SEED + runs)
+        seeds = range(TIMED_SEED, TIMED_SEED + runs)
         wish = Wish(scenario, shipped.model, load_policy(shipped.acting), seeds)
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time()
@@ -64,3 +73,54 @@ def _more(scenario: Scenario, first: int, runs: int, folder: Path) -> list[Episo
         found += [each for each in campaign(todo, pool(1)) if each.violations]
         first += 1
     return found
+
+
+SCENARIOS = ("s4", "s6", "merge", "roundabout", "chain-braking", "highway-lanes")
+FIRST_SEED, EPISODES = 9_460_000, 200
+
+HEAD = (
+    "scenario, law", "violations", "prevented by a single stop",
+    "it must begin before: median, maximum", "no warning in time",
+    "no stop in time", "prevented by the guard",
+)  # fmt: skip
+
+
+def moments(scenario: str, preset: str) -> dict[str, dict[str, Any]]:
+    """Returns the last moments of each law with one of the shipped policies."""
+    said = subprocess.run(
+        [
+            sys.executable, "-m", "forewarn", "measure", scenario, "--last-moment",
+            "--preset", preset, "--json", "--seed", str(FIRST_SEED),
+            "--episodes", str(EPISODES),
+        ],
+        check=True, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    found: dict[str, dict[str, Any]] = json.loads(said.stdout)["last_moment_s"]
+    return found
+
+
+def table(scenarios: Sequence[str]) -> Iterator[str]:
+    """Yields the table in Markdown, a row per violated law."""
+    rows = []
+    for name in scenarios:
+        warning, acting = moments(name, "alert"), moments(name, "stop")
+        for law, last in acting.items():
+            if not last["violating"]:
+                continue
+            can = last["preventable"]
+            rows.append(
+                (
+                    f"{name}, {law}", f"{last['violating']} of {EPISODES}", str(can),
+                    f"{last['median']:.1f} s, {last['longest']:.1f} s" if can else "-",
+                    _late(warning[law]), _late(last), f"{last['prevented']} of {can}",
+                )
+            )  # fmt: skip
+    yield from markdown(HEAD, rows)
+
+
+def _late(found: dict[str, Any]) -> str:
+    return f"{found['alarms_too_late'] + found['no_alarm']} of {found['preventable']}"
+
+
+if __name__ == "__main__":
+    show(table(arguments(__doc__, scenarios=SCENARIOS).scenarios))

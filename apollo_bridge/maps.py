@@ -33,6 +33,8 @@ _DRIVING = 2
 _CELL_M = 8.0
 _USUAL_WIDTH_M = 3.5
 _LONGEST_M = 10_000.0
+_MOST_M = 5_000_000.0
+"""The maximum length of all lanes together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +160,20 @@ class _Segment(NamedTuple):
         high_x = math.floor((max(self.ax, bx) + reach) / _CELL_M)
         low_y = math.floor((min(self.ay, by) - reach) / _CELL_M)
         high_y = math.floor((max(self.ay, by) + reach) / _CELL_M)
+        near = reach + _CELL_M
         for i in range(low_x, high_x + 1):
-            for j in range(low_y, high_y + 1):
-                # The bounding box of a long segment has many cells that are not near
-                # it.
-                mx, my = (i + 0.5) * _CELL_M, (j + 0.5) * _CELL_M
-                if self.place(mx, my)[0] <= reach + _CELL_M:
+            mx = (i + 0.5) * _CELL_M
+            # The bounding box of a long segment has many cells that are not near it, so
+            # only the part of the segment that is near this column counts.
+            part = [0.0, self.size]
+            if self.ux:
+                ends = ((x - self.ax) / self.ux for x in (mx - near, mx + near))
+                part = [min(max(end, 0.0), self.size) for end in ends]
+            ys = [self.ay + self.uy * along for along in part]
+            low = max(low_y, math.floor((min(ys) - near) / _CELL_M))
+            high = min(high_y, math.floor((max(ys) + near) / _CELL_M))
+            for j in range(low, high + 1):
+                if self.place(mx, (j + 0.5) * _CELL_M)[0] <= near:
                     yield i, j
 
 
@@ -231,6 +241,14 @@ def read_map(message: Any, source: str = "") -> RoadMap:
             lanes[lane.name] = lane
     if not lanes:
         raise InvalidInput("the map has no lanes", source=source)
+    total_m = sum(length_of(lane.shape) for lane in lanes.values())
+    if not total_m < _MOST_M:
+        raise InvalidInput(
+            f"the lanes are {total_m / 1000:.3g} km long in all; the limit is "
+            f"{_MOST_M / 1000:g} km",
+            source=source,
+            mend="check the coordinates of the lanes",
+        )
     crosswalks = {}
     for each in message.crosswalk:
         walk = _crosswalk(each, junctions)

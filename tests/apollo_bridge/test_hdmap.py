@@ -125,6 +125,22 @@ def test_invalid_map_is_rejected_with_its_name(
     assert str(tmp_path) in str(error.value)
 
 
+def test_map_with_a_point_far_away_is_rejected() -> None:
+    made = draw_map("merge")
+    made.lane[0].central_curve.segment[0].line_segment.point[0].x = 1e9
+    with pytest.raises(InvalidInput, match="the lanes are .* km long in all"):
+        read_map(made)
+
+
+def test_long_segment_is_found_along_its_whole_length() -> None:
+    made = Map()
+    lane(made, "long", [(0.0, 0.0), (3_000.0, 4_000.0)])
+    found = read_map(made)
+    for along in range(0, 5_001, 3):
+        ((off, place),) = found.near(0.6 * along + 2.4, 0.8 * along - 1.8)
+        assert off == pytest.approx(3.0) and place.along_m == pytest.approx(along)
+
+
 @given(st.data())
 def test_an_altered_map_is_read_or_rejected(data: st.DataObject) -> None:
     whole = bytearray(draw_map("merge").SerializeToString())

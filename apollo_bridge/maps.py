@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -254,7 +254,20 @@ def read_map(message: Any, source: str = "") -> RoadMap:
         walk = _crosswalk(each, junctions)
         if walk is not None:
             crosswalks[walk.name] = walk
+    for name in _names(lanes.values(), crosswalks.values()):
+        if not isinstance(name, str):  # protobuf returns other bytes unchanged
+            raise InvalidInput(
+                f"the name {name!r:.60} is not UTF-8 text", source=source
+            )
     return RoadMap(lanes, crosswalks)
+
+
+def _names(lanes: Iterable[Lane], crosswalks: Iterable[Crosswalk]) -> Iterator[object]:
+    for lane in lanes:
+        yield from (lane.name, lane.junction, lane.left, lane.right)
+        yield from (*lane.before, *lane.after, *lane.lights)
+    for walk in crosswalks:
+        yield from (walk.name, walk.junction)
 
 
 class _Overlaps:

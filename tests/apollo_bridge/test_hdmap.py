@@ -132,6 +132,14 @@ def test_map_with_a_point_far_away_is_rejected() -> None:
         read_map(made)
 
 
+def test_name_that_is_not_text_is_rejected() -> None:
+    made = Map()
+    lane(made, "one", [(0.0, 0.0), (9.0, 0.0)]).successor_id.add(id="next")
+    data = made.SerializeToString().replace(b"next", b"nex\xff")
+    with pytest.raises(InvalidInput, match="is not UTF-8 text"):
+        read_map(Map.FromString(data))
+
+
 def test_long_segment_is_found_along_its_whole_length() -> None:
     made = Map()
     lane(made, "long", [(0.0, 0.0), (3_000.0, 4_000.0)])

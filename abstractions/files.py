@@ -356,7 +356,9 @@ def read_yaml(path: Path) -> Any:
 
 
 def inside(folder: Path, name: str, source: str) -> Path:
-    """Resolves a path named in a file; rejects paths outside `folder`."""
+    """Resolves a path named in a file; rejects paths outside `folder`, and files that
+    do not exist.
+    """
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
@@ -374,6 +376,9 @@ def inside(folder: Path, name: str, source: str) -> Path:
         raise InvalidInput(
             f"the link {name!r} points outside its folder", source=source
         )
+    if not resolved.exists():
+        mend = mend_of(FileNotFoundError(), resolved)
+        raise InvalidInput(f"there is no file {name}", source=source, mend=mend)
     return resolved
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -263,11 +263,10 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
 def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario:
     file = validated(_ScenarioFile, content, source, InvalidScenario)
     if isinstance(file.abstraction, str):
-        abstraction = load_abstraction(inside(folder, file.abstraction, source))
+        place = f"{source}: abstraction"
+        abstraction = load_abstraction(inside(folder, file.abstraction, place))
     else:
-        abstraction = Abstraction.from_dict(
-            file.abstraction, f"{source}: abstraction", folder=folder
-        )
+        abstraction = _abstraction(file, source, folder)
     laws = _laws(file.laws, abstraction, source, "laws")
     names = [law.name for law in laws]
     for name in file.expected_base_rate:
@@ -288,6 +287,25 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
         if plugin is not None:
             scenario.settings(plugin, 0)
     return scenario
+
+
+def _abstraction(file: _ScenarioFile, source: str, folder: Path) -> Abstraction:
+    """Creates the abstraction that a scenario contains."""
+    content, place = cast(dict[str, Any], file.abstraction), f"{source}: abstraction"
+    try:
+        return Abstraction.from_dict(content, place, folder=folder)
+    except InvalidInput as error:
+        own = str(content.get("vocabulary", ""))
+        worlds = str(file.world.settings.get("vocabulary", own))
+        if own and Path(worlds).name != Path(own).name:
+            mend = (
+                f"the abstraction's vocabulary is {own}, but the world's is "
+                f"{Path(worlds).name}"
+            )
+            raise InvalidScenario(
+                error.problem, source=error.source, place=error.place, mend=mend
+            ) from error
+        raise
 
 
 def _laws(

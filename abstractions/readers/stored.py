@@ -223,6 +223,10 @@ def files_in(path: Path) -> list[Path]:
         if folders:
             mend = f"give one of its folders, such as {folders[0]}"
         raise InvalidInput("the folder contains no traces", source=str(path), mend=mend)
+    if any(each.name.removesuffix(".gz").endswith(".run.jsonl") for each in found):
+        problem = "the folder contains run records, not traces"
+        mend = "record traces of unguarded runs with `forewarn collect`"
+        raise InvalidInput(problem, source=str(path), mend=mend)
     return found
 
 

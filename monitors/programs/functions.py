@@ -271,9 +271,12 @@ def argument(action: Value, name: Value) -> Value:
     return given.get(text_of(name, "an argument"))
 
 
+CONTACTS = "contacts"
+
+
 def knows(user: Value, whom: Value) -> Value:
     """Whether every person in a text or a list is one of the user's contacts."""
-    known = mapping_of(user, "the user").get("contacts")
+    known = mapping_of(user, "the user").get(CONTACTS)
     return _all_named(whom, "the list of people") <= _all_named(known, "the contacts")
 
 

@@ -14,7 +14,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.asking import words_of
 from forewarn.monitors.programs.expressions import INPUTS
-from forewarn.monitors.programs.functions import parts
+from forewarn.monitors.programs.functions import CONTACTS, parts
 
 SENTENCES = read_yaml(Path(__file__).with_name("sentences.yaml"))
 """The forms and words of requests that consist of sentences."""
@@ -168,6 +168,10 @@ def check_facts(program: str, facts: Mapping[str, Any], source: str) -> None:
                     value=ast.Name(id=owner), slice=ast.Constant(value=str(key))
                 ) if owner == name:
                     keys.append(key)
+                case ast.Call(
+                    func=ast.Name(id="Knows"), args=[ast.Name(id=owner), *_]
+                ) if owner == name:
+                    keys.append(CONTACTS)
         # A function that receives all facts may read any of them.
         if len(keys) < uses or not keys:
             continue

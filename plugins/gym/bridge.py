@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -148,11 +149,18 @@ class EnvWorld(SteppedWorld):
         provides = self._senses.provides
         if provides is None:
             self.begin(0)
-            provides = tuple(self.values())
-            with naming("signals"):
-                for name in provides:
+            values = self.values()
+            provides = tuple(values)
+            with naming(f"signals: {signals}"):
+                for name, value in values.items():
                     if not speaks.knows(name):
                         raise InvalidInput(speaks.unknown(name))
+                    if isinstance(value, float) and not math.isfinite(value):
+                        raise InvalidInput(
+                            f"{name} is {value} when an episode begins",
+                            mend="leave a signal out while its value is unknown, or "
+                            "return None if there is nothing to measure",
+                        )
         self.source = Source(f"gym {_name(env)}", vocabulary, provides, period_s)
 
     def begin(self, seed: int) -> None:
@@ -193,6 +201,15 @@ class EnvWorld(SteppedWorld):
     def close(self) -> None:
         super().close()
         self._env.close()
+
+    def step(self, action: Action | None) -> Frame:
+        wants = action is not None and action.name == AUTOPILOT
+        if wants and self._autopilot is None:
+            raise InvalidInput(
+                "the world has no autopilot for `policy: autopilot`",
+                mend="add autopilot: $here/FILE.py:NAME to the settings of the world",
+            )
+        return super().step(action)
 
     def _meant(self, action: Action | None) -> Any:
         """Converts an action of the world to one of the environment."""

@@ -77,8 +77,9 @@ def recorded_runs(folder: Path) -> list[Stored]:
         if path.name.endswith(endings) and not path.name.endswith(SCENE)
     ]
     if not paths:
+        problem = "the folder contains no trace or run record"
         raise InvalidInput(
-            "the folder contains no trace or run record",
+            problem if folder.exists() else "there is no such folder",
             source=str(folder),
             mend=f"record traces with `forewarn collect … --out {folder}`",
         )

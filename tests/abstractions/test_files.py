@@ -152,6 +152,10 @@ def test_a_path_in_a_file_stays_inside_its_folder(name: str, tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(InvalidInput, match="f.yaml: the .* outside"):
         inside(tmp_path, name, "f.yaml")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(InvalidInput, match=r"f.yaml: there is no file b/a"):
+        inside(tmp_path, "b/a", "f.yaml")
+    (tmp_path / "b/a").touch()
     assert inside(tmp_path, "b/a", "f.yaml") == tmp_path.resolve() / "b" / "a"
 
 

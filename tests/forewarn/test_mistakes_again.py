@@ -134,6 +134,70 @@ def test_wrong_environments_are_mended(
     assert mend in told and "g.yaml" in told
 
 
+CART_SIGNALS = """format: forewarn.vocabulary/1
+name: cart
+signals:
+  speed: {type: number, unit: m/s}
+  angle: {type: number, unit: rad}
+"""
+CART = """format: forewarn.scenario/1
+name: cart
+title: A cart
+world:
+  name: gym
+  settings:
+    env: CartPole-v1
+    vocabulary: $here/cart.vocabulary.yaml
+    period_s: 0.02
+    signals: {speed: "observation[1]", angle: "observation[2]"}
+    stop: 1
+    shows: angle < 0.1
+pilot: {name: gym, settings: {policy: $here/cart.py:push}}
+laws: ["upright := always angle < 0.2"]
+end: {max_time_s: 6}
+abstraction:
+  format: forewarn.abstraction/1
+  name: cart
+  vocabulary: cart.vocabulary.yaml
+  period_s: 0.02
+  predicates: [angle < 0.2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "mend"),
+    [
+        ("  vocabulary: cart.v", "  vocabulary: driving # ",
+         "the abstraction's vocabulary is driving, but the world's is cart.vocab"),
+        ("$here/cart.py:push", "autopilot", "add autopilot: $here/FILE.py:NAME to"),
+        ('{speed: "observation[1]", angle: "observation[2]"}', "$here/cart.py:nan",
+         "cart.py:nan: angle is nan when an episode begins (leave a signal out while"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_of_an_environment_are_mended(
+    desk: Path, before: str, after: str, mend: str
+) -> None:
+    pytest.importorskip("gymnasium")
+    (desk / "cart.vocabulary.yaml").write_text(CART_SIGNALS)
+    (desk / "cart.py").write_text(
+        "def push(observation):\n    return 1\n\n\n"
+        "def nan(observation, info):\n    return {'speed': 1, 'angle': float('nan')}\n"
+    )
+    (desk / "cart.yaml").write_text(CART)
+    said("collect cart.yaml --episodes 1 --out r", 0)
+    assert CART.count(before) == 1
+    (desk / "cart.yaml").write_text(CART.replace(before, after))
+    told = said("collect cart.yaml --episodes 1 --out s")
+    assert mend in told
+
+
+def test_a_file_that_a_scenario_names_is_missing(fleet: Path, desk: Path) -> None:
+    text = FLEET[: FLEET.index("abstraction:")] + "abstraction: far.yaml\n"
+    fleet.write_text(f"{text}end: {{max_time_s: 60}}\n")
+    told = said("collect fleet.yaml --out r")
+    assert "fleet.yaml: abstraction: there is no file far.yaml" in told
+
+
 def test_mathematical_signs_are_understood() -> None:
     law = "always ¬(speed ≥ 90 km/h ∧ braking ∨ speed ≠ 3 → speed ≤ 3)"
     assert " ok" in said(f"monitor drive.csv --law '{law}'", 0)

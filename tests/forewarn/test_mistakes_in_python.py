@@ -71,6 +71,13 @@ def test_files_cannot_be_written_into_files(tmp_path: Path) -> None:
         RunRecord(tmp_path / "a.csv/b.run.jsonl", {})
 
 
+@pytest.mark.parametrize("kind", ["guard-program", "rules"])
+def test_judges_are_no_models(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "house.yaml").write_text(f"format: forewarn.{kind}/1\n")
+    told = refused(lambda: AgentGuard.load(tmp_path / "house.yaml"))
+    assert f"; --{kind} takes this one, or in Python read_judge)" in told
+
+
 def test_missing_arguments_are_reported_once() -> None:
     load: Any = load_watch
     with pytest.raises(TypeError, match="horizon_s") as caught:

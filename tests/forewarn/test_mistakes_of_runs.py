@@ -68,3 +68,11 @@ def test_a_number_that_stands_for_no_value_can_be_left_out(desk: Path) -> None:
     assert "speed is -999 km/h, below its range (0 or more)" in told
     assert "leave the cell empty if the value is unknown" in told
     assert "none_codes: [-999]" in told
+
+
+def test_folders_that_contain_no_traces_are_described() -> None:
+    run(f"--seed {learned.FRESH} --episodes 2 --out guarded")
+    told = said("learn guarded --scenario tiny-road --out n.json")
+    assert "guarded: the folder contains run records, not traces (record traces" in told
+    line = "measure tiny-road --model m.json --baseline logistic --training none"
+    assert "none: there is no such folder" in said(line)

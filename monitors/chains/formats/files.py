@@ -122,12 +122,13 @@ def _refuse_early(text: str, source: str) -> None:
 
 def _unknown(source: str, head: str | None) -> InvalidModel:
     problem = "" if head is None else other_kind(head, "a model")
-    return InvalidModel(
-        problem or "not a chain or model in a known format",
-        source=source,
-        mend="create a model with `forewarn learn`"
-        + ("" if problem else f", or use {READ}"),
-    )
+    mend = "create a model with `forewarn learn`"
+    mend += "" if problem else f", or use {READ}"
+    for judge in ("guard-program", "rules"):
+        if f"forewarn.{judge}," in problem:
+            mend += f"; --{judge} takes this one, or in Python read_judge"
+    problem = problem or "not a chain or model in a known format"
+    return InvalidModel(problem, source=source, mend=mend)
 
 
 def write_csv(chain: Chain, out: TextIO) -> None:

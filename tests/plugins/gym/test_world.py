@@ -192,7 +192,7 @@ def test_the_environment_s_own_autopilot_drives_and_is_slowed() -> None:
     before = frame.values["speed"]
     frame = world.step(pilot.propose(frame))
     assert frame.values["speed"] > before
-    with pytest.raises(InvalidInput, match="no action 'autopilot'"):
+    with pytest.raises(InvalidInput, match="the world has no autopilot"):
         other = car()
         other.reset(1)
         other.step(pilot.propose(frame))

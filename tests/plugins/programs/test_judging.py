@@ -342,3 +342,17 @@ def test_a_misspelt_value_of_a_fact_is_reported(
         read_judge(tmp_path / "p.yaml", facts=facts, enforced=False)
     (told,) = caplog.messages
     assert "does not mention user's role 'chlid' (did you mean child?)" in told
+
+
+def test_a_misspelt_list_of_contacts_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = 'if not Knows(user, Argument(action, "to")):\n    deny("a stranger")\n'
+    write_program(tmp_path / "p.yaml", _file(program))
+    known = ["a@b.c"]
+    read_judge(tmp_path / "p.yaml", facts={"user": {"contacts": known}}, enforced=False)
+    assert not caplog.messages
+    with pytest.raises(InvalidInput, match=r"did you mean contacts\?"):
+        read_judge(
+            tmp_path / "p.yaml", facts={"user": {"contact": known}}, enforced=False
+        )

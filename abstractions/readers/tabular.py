@@ -149,9 +149,8 @@ def _knows(vocabulary: Vocabulary, name: str) -> bool:
 def _check_known(names: list[str], vocabulary: Vocabulary, path: Path) -> None:
     for name in names:
         if name not in _ORDER and not _knows(vocabulary, name):
-            raise InvalidTrace(
-                vocabulary.unknown(name), source=str(path), place="line 1"
-            )
+            told = vocabulary.unknown(name, OF_LOGS)
+            raise InvalidTrace(told, source=str(path), place="line 1")
 
 
 def _frames(

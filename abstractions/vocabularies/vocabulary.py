@@ -88,10 +88,14 @@ class Vocabulary:
         """Whether a frame may contain this key: a signal or an object predicate."""
         return key in self.signals or self._predicate(key) is not None
 
-    def unknown(self, key: str) -> str:
-        """Returns the error message for an unknown key."""
+    def unknown(
+        self, key: str, other: str = "use a vocabulary that declares it"
+    ) -> str:
+        """Returns the error message for an unknown key; `other` is the fix if no signal
+        has a similar name.
+        """
         hint = near_miss(key[:60], self.names())
-        hint = hint or "leave it out, or use a vocabulary that declares it"
+        hint = hint or f"leave it out, or {other}"
         return f"no signal {key!r:.60} in the vocabulary {self.name} ({hint})"
 
     def check_value(self, key: str, value: object) -> Value:

@@ -26,6 +26,7 @@ from forewarn.abstractions.errors import (
     is_out_of_threads,
     mend_of,
     near_miss,
+    suggest,
 )
 from forewarn.abstractions.places import left_running
 
@@ -165,6 +166,10 @@ class _Forewarn(click.Group):
                 message = error.message.rstrip(".")
                 error = click.UsageError(f"{message} ({mend})" if mend else message)
             said = _as_clause(error)
+            group = error.ctx.command if error.ctx else None
+            if said.startswith("no such command") and isinstance(group, click.Group):
+                mend = suggest(said.split("'")[1], group.commands)
+                said = f"{said.partition('.')[0]} ({mend})"
             if said.startswith("got unexpected extra argument") and error.ctx:
                 if re.search(r"\((-?[\d.]+|\w+=.*)\)$", said.rstrip(".")):
                     said += "; join the values of an option, as in 0.3,0.5 or rain=0.2"
@@ -286,12 +291,16 @@ def _commands_with(option: str) -> str:
 
 
 _FILE = re.compile(r"Directory '(.*)' is a file")
+_NOWHERE = re.compile(r"(?:File|Path|Directory) '(.*)' does not exist\.?")
 
 
 def _as_clause(error: click.ClickException) -> str:
     message = _FILE.sub(r"\1 is a file, but a folder is needed", error.format_message())
     if message.endswith("' is a directory."):
         message = f"{message[:-1]} (give a file in this folder)"
+    if gone := _NOWHERE.search(message):
+        mend = mend_of(FileNotFoundError(), Path(gone[1]))
+        message = f"{message[: gone.start()]}{gone[1]}: no such file or folder ({mend})"
     return message[:1].lower() + message[1:]
 
 

@@ -34,6 +34,8 @@ from forewarn.cli.completing import COMPLETED
 
 Run = Callable[..., None]
 
+_SECONDS = {"s": 1.0, "sec": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0}
+
 _WITH_UNIT = re.compile(r"'(\d+\.?\d*) ?(%|[a-z]+)' is not a ")
 """An error message about a number with a unit."""
 
@@ -46,7 +48,16 @@ def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
         said = f"{'strictly between' if of.min_open else 'from'} {least:g}"
         said += f" {'and' if of.min_open else 'to'} {most:g}"
     outside, outside_it, _ = message.partition(" is not in the range ")
-    return f"{outside} must be {said}." if outside_it else message
+    if not outside_it:
+        return message
+    return f"{outside} must be {said}{_as_percent(outside, most)}."
+
+
+def _as_percent(outside: str, most: float | None) -> str:
+    """Returns a hint if a fraction was probably written in percent."""
+    percent = float(outside)
+    is_percent = most == 1 and 1 < percent <= 100
+    return f"; write {percent / 100:g} for {percent:g} %" if is_percent else ""
 
 
 class _Plain:
@@ -63,8 +74,11 @@ class _Plain:
         plain = plain.replace("is not a valid number", "is not a number")
         if unit := _WITH_UNIT.match(plain):
             alone = "only a number, in the unit given in the help"
-            percent = f"{float(unit[1]) / 100:g}"
-            plain = f"{plain.rstrip('.')}; write {percent if unit[2] == '%' else alone}"
+            if unit[2] == "%":
+                alone = f"{float(unit[1]) / 100:g}"
+            elif unit[2] in _SECONDS and "second" in str(getattr(param, "help", "")):
+                alone = f"{float(unit[1]) * _SECONDS[unit[2]]:g}, in s"
+            plain = f"{plain.rstrip('.')}; write {alone}"
         raise click.BadParameter(_plainly(plain, self), ctx=ctx, param=param)
 
 
@@ -110,22 +124,45 @@ class Numbers(click.ParamType[Any]):
         try:
             found = tuple(float(part) for part in value.split(",") if value)
         except ValueError:
+            mend = "; write 0.3 for 30 %" if "%" in value else ""
             self.fail(
-                f"{value!r:.60} is not a list of numbers separated by commas",
+                f"{value!r:.60} is not a list of numbers separated by commas{mend}",
                 param,
                 ctx,
             )
         for number in found:
             if not 0 <= number <= self._most:
-                self.fail(f"{number:g} is not between 0 and {self._most:g}", param, ctx)
+                most = f"{self._most:g}{_as_percent(str(number), self._most)}"
+                self.fail(f"{number:g} is not between 0 and {most}", param, ctx)
         return found
 
 
-class PlaceType(click.Path):
-    """A path, or a storage URL such as `s3://bucket/runs`."""
+_FILE = re.compile(r"\.(jsonl?|csv|ya?ml|html)(\.gz)?$")
+"""The end of the name of a file; a dataset's folder may end in .parquet."""
+
+
+class FolderType(click.Path):
+    """A folder; one that is written to cannot have the name of a file."""
 
     def __init__(self, **checks: Any) -> None:
         super().__init__(path_type=Path, **checks)
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        end = _FILE.search(str(value))
+        written = not self.file_okay and param is not None and param.name == "out"
+        if end and written and not Path(value).exists():
+            problem = "is the name of a file, but a folder is written"
+            self.fail(f"{value} {problem}; leave out {end[0]}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class PlaceType(FolderType):
+    """A path, or a storage URL such as `s3://bucket/runs`."""
 
     def convert(
         self,
@@ -141,7 +178,7 @@ class PlaceType(click.Path):
 
 
 File = Annotated[Path, click.Path(dir_okay=False, path_type=Path)]
-Folder = Annotated[Path, click.Path(file_okay=False, path_type=Path)]
+Folder = Annotated[Path, FolderType(file_okay=False)]
 Existing = Annotated[Path, click.Path(exists=True, path_type=Path)]
 AnyPath = Annotated[Path, click.Path(path_type=Path)]
 Place = Annotated[Path, PlaceType()]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.dataset.layout import SUFFIX
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, mend_of
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.lines import first_line
@@ -70,6 +70,12 @@ class StoredRun:
 
 def recorded_runs(folder: Path) -> list[Stored]:
     """Lists the traces and run records in a folder, from single files and datasets."""
+    if not folder.exists():
+        mend = mend_of(FileNotFoundError(), folder)
+        if folder.name.isdigit():
+            mend = "for a number of runs, use --episodes"
+        problem = "there is no such folder"
+        raise InvalidInput(problem, source=str(folder), mend=mend)
     endings = (".jsonl", ".jsonl.gz", SUFFIX)
     paths = [
         path
@@ -77,9 +83,8 @@ def recorded_runs(folder: Path) -> list[Stored]:
         if path.name.endswith(endings) and not path.name.endswith(SCENE)
     ]
     if not paths:
-        problem = "the folder contains no trace or run record"
         raise InvalidInput(
-            problem if folder.exists() else "there is no such folder",
+            "the folder contains no trace or run record",
             source=str(folder),
             mend=f"record traces with `forewarn collect … --out {folder}`",
         )

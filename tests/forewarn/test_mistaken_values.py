@@ -298,10 +298,40 @@ OTHERS = {
          " or use "),
         ("monitor drive.csv --law no_collision --vocabulary lift.yaml",
          "drive.csv: line 1: no signal 'speed' in the vocabulary lift (leave it out, "
-         "or use a vocabulary that declares it)"),
+         "or describe the columns in a scenario file"),
     ],
 )  # fmt: skip
 def test_a_file_of_another_kind_is_named(line: str, message: str) -> None:
     for name, text in OTHERS.items():
         Path(name).write_text(text)
+    assert message in said(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run tiny-road --threshold 30", "30 is not between 0 and 1; write 0.3"),
+        ("run tiny-road --threshold 30%", "separated by commas; write 0.3 for 30 %"),
+        ("tune tiny-road --at-most 5", "strictly between 0 and 1; write 0.05 for 5 %"),
+        ("run tiny-road --horizon 500ms", "'500ms' is not a number; write 0.5, in s"),
+        ("run tiny-road --horizon 3s", "'3s' is not a number; write 3, in s"),
+        ("monitor a.csv --law a --period 1min", "write 60, in s"),
+        ("measure tiny-road --model m.json --runs 10",
+         "10: there is no such folder (for a number of runs, use --episodes)"),
+        ("convert drive.csv --out z.jsonl",
+         "'--out': z.jsonl is the name of a file, but a folder is written; leave out "
+         ".jsonl"),
+        ("collect tiny-road --out runs.json.gz", "runs.json.gz is the name of a file"),
+        ("report nowhere --out r.html",
+         "nowhere: no such file or folder (the file is not in the folder "),
+        ("thor brew", "no such command 'brew' (choose from replay, harvest, "),
+        ("monitor fleet.csv --law no_collision --vocabulary driving",
+         "no signal 'gap' in the vocabulary driving (leave it out, or "
+         "describe the columns in a scenario file"),
+    ],
+)  # fmt: skip
+def test_options_say_what_to_write(line: str, message: str) -> None:
+    Path("m.json").symlink_to(learned.model("tiny-road"))
+    Path("drive.csv").write_text(OTHERS["drive.csv"])
+    Path("fleet.csv").write_text("time_s,speed,gap,collision,stamp_ms\n0,1,1,0,0\n")
     assert message in said(line)

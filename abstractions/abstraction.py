@@ -49,6 +49,7 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.validity import Validity
 from forewarn.abstractions.vocabularies.signals import PLAIN
 from forewarn.abstractions.vocabularies.vocabulary import (
+    YAML,
     Vocabulary,
     named_vocabulary,
     vocabulary_from,
@@ -561,12 +562,12 @@ class Abstraction:
         """
         file = validated(AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary
-        if vocabulary is None and named is not None:
-            vocabulary = (
-                named_vocabulary(named, source, folder)
-                if isinstance(named, str)
-                else vocabulary_from(named, f"{source}: vocabulary")
-            )
+        is_file = isinstance(named, str) and named.endswith(YAML)
+        if isinstance(named, str) and (vocabulary is None or not is_file):
+            own = named_vocabulary(named, source, folder)
+            vocabulary = vocabulary or own
+        elif vocabulary is None and named is not None:
+            vocabulary = vocabulary_from(named, f"{source}: vocabulary")
 
         scores: list[Score] = []
         for name, text in file.scores.items():
@@ -586,6 +587,12 @@ class Abstraction:
             try:
                 return parse_expression(text, vocabulary, known)
             except InvalidInput as error:
+                if isinstance(named, str) and vocabulary and not is_file:
+                    if named != vocabulary.name:
+                        error.mend = (
+                            f"the abstraction is for the vocabulary {named}, but the "
+                            f"data have {vocabulary.name}"
+                        )
                 raise error.within(source, place) from None
 
         predicates: list[Predicate] = []

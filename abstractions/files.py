@@ -110,7 +110,8 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise InvalidInput(f"{name} is not a number")
+    mend = "leave an unknown value out, or write null"
+    raise InvalidInput(f"{name} is not a number", mend=mend)
 
 
 def _finite(text: str) -> float:

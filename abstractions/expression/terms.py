@@ -85,9 +85,11 @@ def tokens(source: str) -> list[Token]:
         if match is None:
             place = f"column {at + 1}"
             problem = f"unexpected character {source[at]!r}"
+            is_last = at == len(source.rstrip()) - 1
+            dot = "names contain no dots: write arg_path for an argument"
             mend = {
                 "'": "put words in double quotes",
-                ".": "names contain no dots: write arg_path for an argument",
+                ".": "remove the full stop" if is_last else dot,
                 ":": "to name a law, write NAME := FORMULA",
                 ";": "write each law on its own: repeat --law, or add it to the list",
                 "…": "replace it with the actual text, such as [0, 2 s]",
@@ -366,9 +368,9 @@ class TermParser(Cursor, ABC):
         if name.text in OF_TEXT:
             mend = f'write signal {name.text} "…"'
             self._fail(f"{name.text} must come after a signal", name, mend=mend)
-        words = [self._object()]
+        words = [self._object(name)]
         while self._accept(","):
-            words.append(self._object())
+            words.append(self._object(name))
         self._expect(")")
         self._check_predicate(name, len(words))
         return ObjectPredicate(name.text, tuple(words))
@@ -409,9 +411,10 @@ class TermParser(Cursor, ABC):
             )
         return LookBack("count", operand, Number(seconds, "s"))
 
-    def _object(self) -> str:
+    def _object(self, predicate: Token) -> str:
         token = self._take()
         if token.kind != "name":
+            self._check_predicate(predicate)
             problem = f"expected an object's name, found {token}"
             mend = "write objects as in is_open(Microwave)"
             if token.kind == "text":
@@ -419,18 +422,17 @@ class TermParser(Cursor, ABC):
             self._fail(problem, token, mend=mend)
         return token.text
 
-    def _check_predicate(self, name: Token, count: int) -> None:
+    def _check_predicate(self, name: Token, count: int | None = None) -> None:
         if self._vocabulary is None:
             return
         known = self._vocabulary.predicates
         if name.text not in known:
-            mend = near_miss(name.text, [*known, *FUNCTIONS]) or self._has(
-                known or FUNCTIONS
-            )
+            names = [*known, *FUNCTIONS, "bands"]
+            mend = near_miss(name.text, names) or self._has(known or FUNCTIONS)
             problem = f"{name.text!r} is not a predicate or function"
             self._fail(problem, name, mend=mend)
         arities = known[name.text].arities
-        if count not in arities:
+        if count is not None and count not in arities:
             takes = " or ".join(map(str, arities))
             problem = f"{name.text} takes {takes} arguments, not {count}"
             self._fail(problem, name, mend=f"give {takes} objects")

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -198,7 +199,14 @@ class Policy:
                     raise InvalidPolicy(problem, place=place, mend=mend)
                 step.check(place)
             ordered = sorted(steps, key=lambda step: step.least)
-            _ascending([step.kind for step in ordered], place)
+            for milder, severer in pairwise(ordered):
+                if RANK[milder.kind] >= RANK[severer.kind]:
+                    raise InvalidPolicy(
+                        f"{severer.kind} has a higher threshold than {milder.kind}, "
+                        "but is not more severe",
+                        place=place,
+                        mend=_ORDER,
+                    )
 
     @property
     def laws(self) -> tuple[str, ...]:
@@ -293,7 +301,7 @@ class Policy:
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         try:
-            _ascending(values.get("escalation", ()), "escalation")
+            _check_rising(values.get("escalation", ()))
             return cls(**values)
         except InvalidPolicy as error:
             raise error.within(source) from None
@@ -409,13 +417,16 @@ def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage,
     return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
 
 
-def _ascending(kinds: Sequence[Kind], place: str) -> None:
-    for milder, severer in zip(kinds, kinds[1:], strict=False):
+_ORDER = f"the order is {', '.join(SEVERITY)}"
+
+
+def _check_rising(kinds: Sequence[Kind]) -> None:
+    for milder, severer in pairwise(kinds):
         if RANK[milder] >= RANK[severer]:
             raise InvalidPolicy(
                 f"{severer} is listed after {milder} but is not more severe",
-                place=place,
-                mend=f"the order is {', '.join(SEVERITY)}",
+                place="escalation",
+                mend=_ORDER,
             )
 
 

@@ -255,7 +255,7 @@ class _FormulaParser(ExpressionParser):
             )
         return operand
 
-    def _check_predicate(self, name: Token, count: int) -> None:
+    def _check_predicate(self, name: Token, count: int | None = None) -> None:
         known = self._vocabulary and name.text in self._vocabulary.predicates
         close = _ELSEWHERE.get(name.text) or near_miss(name.text, _WORDS)
         if not known and close:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import forewarn
 from forewarn import Guarding, load_policy
 from forewarn.cli import main
+from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.rules.labelled import labelled_from
 from forewarn.monitors.rules.rule import rules_from
 from forewarn.plugins import EpisodeClock
@@ -335,3 +336,33 @@ def test_options_say_what_to_write(line: str, message: str) -> None:
     Path("drive.csv").write_text(OTHERS["drive.csv"])
     Path("fleet.csv").write_text("time_s,speed,gap,collision,stamp_ms\n0,1,1,0,0\n")
     assert message in said(line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("bands(speed", "band(speed", "'band' is not a predicate or function (did you "
+         "mean bands?)"),
+        ("driving", "drivng", "'drivng' is not a built-in vocabulary (did you mean "
+         "driving?)"),
+        ("driving\npredicates: [", "household\npredicates: ['is_inside(Mug, Sink)', ",
+         "(the abstraction is for the vocabulary household, "
+         "but the data have driving)"),
+    ],
+)  # fmt: skip
+def test_an_abstraction_with_another_name_is_rejected(
+    old: str, new: str, message: str
+) -> None:
+    text = (
+        "format: forewarn.abstraction/1\nname: a\nvocabulary: driving\n"
+        "predicates: [collision, 'bands(speed, 10, 30)']\n"
+    )
+    Path("a.yaml").write_text(text.replace(old, new))
+    traces = learned.traces("tiny-road")
+    law = "--law no_collision --out m.json"
+    assert message in said(f"learn {traces} --abstraction a.yaml {law}")
+
+
+def test_a_law_ends_without_a_full_stop() -> None:
+    message = refused(lambda: parse_formula("always speed < kmh."))
+    assert "(remove the full stop)" in message

@@ -167,7 +167,7 @@ def test_rules_that_never_act_make_no_policy(rules: dict[str, Any]) -> None:
         ({"rules": [{"law": "*", "thresholds": {"stop": 1.5}}]}, "not a probability"),
         (
             {"rules": [{"law": "*", "thresholds": {"stop": 0.3, "alert": 0.6}}]},
-            "alert is listed after stop but is not more severe",
+            "alert has a higher threshold than stop, but is not more severe",
         ),
         ({"rules": [{"law": "a", "thresholds": {"stop": 0.5}}] * 2}, "two rules"),
         ({"rules": [{"law": "a", "thresholds": {}}]}, "would never act"),

@@ -199,14 +199,8 @@ class Policy:
                     raise InvalidPolicy(problem, place=place, mend=mend)
                 step.check(place)
             ordered = sorted(steps, key=lambda step: step.least)
-            for milder, severer in pairwise(ordered):
-                if RANK[milder.kind] >= RANK[severer.kind]:
-                    raise InvalidPolicy(
-                        f"{severer.kind} has a higher threshold than {milder.kind}, "
-                        "but is not more severe",
-                        place=place,
-                        mend=_ORDER,
-                    )
+            kinds = [step.kind for step in ordered]
+            _check_rising(kinds, "has a higher threshold than", place)
 
     @property
     def laws(self) -> tuple[str, ...]:
@@ -301,7 +295,8 @@ class Policy:
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         try:
-            _check_rising(values.get("escalation", ()))
+            kinds = values.get("escalation", ())
+            _check_rising(kinds, "is listed after", "escalation")
             return cls(**values)
         except InvalidPolicy as error:
             raise error.within(source) from None
@@ -417,16 +412,13 @@ def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage,
     return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
 
 
-_ORDER = f"the order is {', '.join(SEVERITY)}"
-
-
-def _check_rising(kinds: Sequence[Kind]) -> None:
+def _check_rising(kinds: Sequence[Kind], told: str, place: str) -> None:
     for milder, severer in pairwise(kinds):
         if RANK[milder] >= RANK[severer]:
             raise InvalidPolicy(
-                f"{severer} is listed after {milder} but is not more severe",
-                place="escalation",
-                mend=_ORDER,
+                f"{severer} {told} {milder}, but is not more severe",
+                place=place,
+                mend=f"the order is {', '.join(SEVERITY)}",
             )
 
 

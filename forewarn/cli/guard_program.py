@@ -192,7 +192,7 @@ def compile_(
         functions: Python file with functions that the program may call; they run in a
             separate process. May be repeated.
         tools: JSON file with the agent's tools, in the format of MCP servers and model
-            providers. The sentences of the request then refer to these tools.
+            providers. The request is then compiled for these tools.
     """
     from forewarn.abstractions.files import read_json, read_text
     from forewarn.monitors.programs.compiling import compile_request, notes_on

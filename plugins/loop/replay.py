@@ -250,7 +250,7 @@ def _frame(content: Mapping[str, Any]) -> Frame:
 
 
 def _in_words(note: str, watch: Watch) -> str:
-    """Rewords a note of an older record about an unseen state."""
+    """Rewords a note about an unseen state in an older record."""
     if named := _BY_BITS.fullmatch(note):
         for part in watch.parts:
             if len(named[1]) == len(part.abstraction.predicates):

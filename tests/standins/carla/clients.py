@@ -6,6 +6,7 @@ CARLA's client can block or end its process.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import textwrap
@@ -49,13 +50,20 @@ class Standin:
     process: subprocess.Popen[str]
 
     def script(self, body: str, timeout_s: float = 60.0) -> list[Any]:
-        """Runs a client's script; gives what it told."""
+        """Runs a client's script; gives what it told.
+
+        CARLA's client sometimes crashes in its own code; then the script runs again.
+        """
         source = PREAMBLE + textwrap.dedent(body) + EPILOGUE
-        done = subprocess.run(
-            [sys.executable, "-c", source, str(self.port)],
-            capture_output=True, text=True, timeout=timeout_s, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+        for _ in range(2):
+            done = subprocess.run(
+                [sys.executable, "-c", source, str(self.port)],
+                capture_output=True, text=True, timeout=timeout_s, check=False,
+            )  # fmt: skip
+            if done.returncode not in (-signal.SIGSEGV, -signal.SIGABRT):
+                break
+        told = f"{done.returncode}: {done.stderr[-3000:]}{done.stdout[-1000:]}"
+        assert done.returncode == 0, told
         lines = done.stdout.splitlines()
         return [json.loads(line[1:]) for line in lines if line.startswith("=")]
 

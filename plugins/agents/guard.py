@@ -52,7 +52,7 @@ from forewarn.plugins.agents.verdicts import (
     Tools,
     Verdict,
 )
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 from forewarn.plugins.loop.approval import Answer, Deferred
 from forewarn.plugins.loop.guarding import Guarding, check_substitutes
 from forewarn.plugins.loop.interventions import NOBODY
@@ -396,7 +396,7 @@ class AgentGuard(Turns, Closing):
                         self._came_to(ended, failed, result)
                     elif call is not None:
                         told = "call %s is not in progress: give the verdict's `call`"
-                        logging.getLogger(LOGGER).warning(told, call)
+                        tell(logging.WARNING, told, call)
             except Exception as error:
                 verdict = self._fault(error)
                 return None if verdict.passes else verdict
@@ -424,7 +424,7 @@ class AgentGuard(Turns, Closing):
         counts = known is None or known.ended(call, failed, result)
         if not failed and (self.stopped or self.loop.is_over or not counts):
             told = "call %d succeeded after the guard had stopped or been reset"
-            logging.getLogger(LOGGER).warning(told, call)
+            tell(logging.WARNING, told, call)
             self.loop.note("succeeded late", call=call)
 
     def _before(self, tool: str, arguments: Mapping[str, Any]) -> Verdict:
@@ -471,7 +471,7 @@ class AgentGuard(Turns, Closing):
                 " (call guard.after(failed=False) after each call that succeeds: until "
                 "then, every call counts as failed)"
             )
-            logging.getLogger(LOGGER).warning(told)
+            tell(logging.WARNING, told)
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:
@@ -543,7 +543,7 @@ class AgentGuard(Turns, Closing):
         """Stops the agent after an internal failure, unless in shadow mode."""
         why = f"the guard failed: {type(error).__name__}: {error}"
         if self.policy.shadow:
-            logging.getLogger(LOGGER).error("%s", why)
+            tell(logging.ERROR, "%s", why)
             return Verdict(True)
         return self._stop(why, logging.ERROR)
 
@@ -551,12 +551,12 @@ class AgentGuard(Turns, Closing):
         self.stopped, self.why_stopped = True, why
         mend = " (pass approver=… to the guard)" if why == NOBODY else ""
         told = "the agent was stopped: %s%s"
-        logging.getLogger(LOGGER).log(level, told, why, mend)
+        tell(level, told, why, mend)
         if self._halt is not None:
             try:
                 self._halt()
             except Exception as error:
-                logging.getLogger(LOGGER).critical("the halt failed: %s", error)
+                tell(logging.CRITICAL, "the halt failed: %s", error)
         return Verdict(False, STOPPED, stopped=True)
 
 
@@ -569,7 +569,7 @@ def check_harmless(harmless: Collection[str], tools: Collection[str]) -> None:
 
 @cache
 def _warn_once(text: str) -> None:
-    logging.getLogger(LOGGER).warning("%s", text)
+    tell(logging.WARNING, "%s", text)
 
 
 class LawReplay:

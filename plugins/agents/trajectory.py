@@ -53,7 +53,7 @@ from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.monitors.trust.training import law_abstraction
 from forewarn.plugins.agents.sources import NEW, REQUEST, Sources, fields_of
 from forewarn.plugins.agents.turns import MAX_OPEN
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Action
@@ -240,7 +240,7 @@ class Trajectory:
         for warning in (*warnings, *misspelt(self._laws, tools)):
             if warning not in self._told:
                 self._told.add(warning)
-                logging.getLogger(LOGGER).warning("%s", warning)
+                tell(logging.WARNING, "%s", warning)
 
     def _values(self, action: Action, failed: bool) -> dict[str, Value]:
         given: dict[str, Value] = {"tool": action.name, "failed": failed}

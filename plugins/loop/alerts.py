@@ -9,6 +9,7 @@ import queue
 import socket
 import threading
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from forewarn.abstractions.errors import InvalidInput, clean
@@ -26,6 +27,12 @@ It is slightly less than the time that a campaign allows its processes to exit.
 """
 
 
+def tell(level: int, text: str, *values: object) -> None:
+    """Logs a message; if that fails, the guard goes on without it."""
+    with suppress(Exception):
+        logging.getLogger(LOGGER).log(level, text, *values)
+
+
 class LogAlerts(Listener):
     """Writes a warning to the logger `forewarn` when an intervention begins."""
 
@@ -35,7 +42,7 @@ class LogAlerts(Listener):
         # The risk band and the largest contributions to the hazard score.
         if scored := [each for each in decision.evidence if ": " in each]:
             text += f" ({'; '.join(scored)})"
-        logging.getLogger(LOGGER).warning("%s", clean(text.replace("\n", " ")))
+        tell(logging.WARNING, "%s", clean(text.replace("\n", " ")))
 
 
 def is_loopback(host: str) -> bool:
@@ -113,7 +120,7 @@ class Webhook(Listener):
                 continue
             if not self.dropped:
                 told = "the webhook %s failed, so alerts are dropped"
-                logging.getLogger(LOGGER).warning(told, self._address)
+                tell(logging.WARNING, told, self._address)
             self.dropped += 1
 
     def _post(self, body: bytes) -> bool:

@@ -28,7 +28,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.actions import Actions, InvalidAction
 from forewarn.plugins.contracts import Actuator
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 from forewarn.plugins.loop.approval import Approver, Desk
 from forewarn.plugins.loop.reflection import Prompter
 
@@ -102,7 +102,7 @@ class Intervener:
                 *_, (at, line) = walk_tb(error.__traceback__)
                 told = "%s failed, so the fallback applies: %s (%s, line %d)"
                 name = at.f_code.co_filename
-                logging.getLogger(LOGGER).error(told, decision.kind, why, name, line)
+                tell(logging.ERROR, told, decision.kind, why, name, line)
             return self._fall_back(decision, why, frame)
 
     def asks(self, decision: Decision, proposal: Action | None) -> bool:
@@ -322,7 +322,7 @@ class Intervener:
         try:
             return self.actuator.fallback(frame), outcome
         except Exception as error:
-            logging.getLogger(LOGGER).critical("the fallback failed: %s", said(error))
+            tell(logging.CRITICAL, "the fallback failed: %s", said(error))
             why = f"{outcome.because}; the fallback failed: {said(error)}"
             return None, replace(outcome, because=why)
 

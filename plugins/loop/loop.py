@@ -27,7 +27,7 @@ from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Actuator, Foresight, Scenic, Unattended, World
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Intervener
 from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
@@ -356,7 +356,7 @@ class GuardedLoop:
         except OSError as error:
             # The record has failed permanently, so the guard lets no further frame
             # pass.
-            logging.getLogger(LOGGER).warning("not recorded: %s", error)
+            tell(logging.WARNING, "not recorded: %s", error)
 
     def _foreseen(self, proposal: Action | None) -> Frame | None:
         if self._foresee is None or proposal is None:
@@ -365,8 +365,10 @@ class GuardedLoop:
             return self._foresee(proposal)
         except Exception as error:
             # Without a predicted frame, the guard uses its fallback.
-            logging.getLogger(LOGGER).warning(
-                "the result of an action could not be predicted: %s", said(error)
+            tell(
+                logging.WARNING,
+                "the result of an action could not be predicted: %s",
+                said(error),
             )
             return None
 

@@ -27,7 +27,7 @@ from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import RANK, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 
 EVERY = 6_000
 """The interval in frames at which counts are written during an episode."""
@@ -68,7 +68,7 @@ class TallyFile:
                 write_tallies(self.path, tallies)
             except (OSError, InvalidInput) as error:
                 told = "the tally could not be written and is kept in memory: %s"
-                logging.getLogger(LOGGER).warning(told, error)
+                tell(logging.WARNING, told, error)
                 self._waiting = waiting
                 return
             self._waiting = {}

@@ -33,7 +33,7 @@ from forewarn.monitors.guarding.listening import Listener, Run, interferes
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.monitor import FollowedLaw
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 
 EVIDENCE = "evidence.json"
 UNREAD = "its evidence cannot be read: "
@@ -116,21 +116,26 @@ class Warrant:
                 self._unwritten.clear()
         except (OSError, InvalidInput) as error:
             told = "the evidence could not be written: %s"
-            logging.getLogger(LOGGER).warning(told, error)
+            tell(logging.WARNING, told, error)
             if not counted:
                 self._observe(outcome, simulated)
             self._unwritten.append((outcome, simulated))
 
     def _observe(self, outcome: Outcome, simulated: Simulated | None) -> None:
-        tested = [name for name in self._rates if name in outcome]
-        if tested and simulated is not None:
-            seeds = self._seeds.setdefault(simulated.drawn, [])
-            if simulated.seed in seeds:
-                return
-            seeds.append(simulated.seed)
-        for name in tested:
-            self._rates[name].observe(outcome[name])
+        for name, rate in self._rates.items():
+            if name in outcome and self._is_new(name, simulated):
+                rate.observe(outcome[name])
         self._check()
+
+    def _is_new(self, name: str, simulated: Simulated | None) -> bool:
+        """Whether a run does not count towards a rate yet; from now on it does."""
+        if simulated is None:
+            return True
+        seeds = self._seeds.setdefault(f"{name}, {simulated.drawn}", [])
+        if simulated.seed in seeds:
+            return False
+        seeds.append(simulated.seed)
+        return True
 
     def _check(self) -> None:
         for why in refuted(self._rates):
@@ -140,7 +145,7 @@ class Warrant:
         if not self._revoked:
             self._revoked = why
             told = "the certificate is revoked: %s"
-            logging.getLogger(LOGGER).warning(told, clean(why))
+            tell(logging.WARNING, told, clean(why))
 
     def _load(self) -> None:
         try:

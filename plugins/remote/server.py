@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, clean
-from forewarn.plugins.loop.alerts import LOGGER, is_loopback
+from forewarn.plugins.loop.alerts import is_loopback, tell
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import Hello, framed, write_error
 from forewarn.plugins.remote.session import Lend, Session, WrongToken, serve_stream
@@ -141,7 +141,7 @@ class Server(ABC):
             self.losses += 1
             why = str(error) or type(error).__name__
             told = "the connection to a loop was closed: %s"
-            logging.getLogger(LOGGER).warning(told, clean(why))
+            tell(logging.WARNING, told, clean(why))
         finally:
             _wake(connection)
             connection.close()

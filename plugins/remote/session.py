@@ -19,7 +19,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.actions import Actions, ActionSpec, Argument
 from forewarn.plugins.contracts import Replacing
-from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.alerts import tell
 from forewarn.plugins.loop.guarding import Guarding, substitutes_of
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import (
@@ -241,9 +241,7 @@ def _warn_of_missing(needed: Iterable[str], given: Collection[str]) -> None:
     )
     if lacking:
         names = ", ".join(lacking)
-        logging.getLogger(LOGGER).warning(
-            "the first frame lacks %s%s", names, next(hints, "")
-        )
+        tell(logging.WARNING, "the first frame lacks %s%s", names, next(hints, ""))
 
 
 def serve_stream(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +12,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.plugins.contracts import Pilot, Shape, Thing, World
+from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
@@ -105,3 +108,19 @@ class Person:
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
         self.asked.append(proposal)
         return self.answer
+
+
+class _Unwritable(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError("the disk is full")
+
+
+@contextmanager
+def unwritable_log() -> Iterator[None]:
+    """Gives the log a handler that fails."""
+    log, handler = logging.getLogger(LOGGER), _Unwritable()
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

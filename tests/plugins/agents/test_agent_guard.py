@@ -33,7 +33,7 @@ from tests.plugins.agents.kitchens import (
     arguments,
     policy,
 )
-from tests.plugins.doubles import Onlooker
+from tests.plugins.doubles import Onlooker, unwritable_log
 from tests.scenarios import learned
 
 
@@ -176,6 +176,15 @@ def test_failing_halt_still_stops_the_agent() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop"), halt=fail)
     assert tell(guard, kitchen, *FORK_IN, SWITCH_ON)[-1].stopped
+
+
+def test_a_log_that_cannot_be_written_does_not_prevent_the_halt() -> None:
+    halted: list[bool] = []
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("stop"), halt=lambda: halted.append(True))
+    with unwritable_log():
+        assert tell(guard, kitchen, *FORK_IN, SWITCH_ON)[-1].stopped
+    assert halted
 
 
 def test_unreadable_call_is_not_carried_out() -> None:

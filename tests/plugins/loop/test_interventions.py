@@ -32,7 +32,7 @@ from forewarn.plugins.tiny import (
     TinyPilot,
     TinyWorld,
 )
-from tests.plugins.doubles import Clock, Person, Servant, Told
+from tests.plugins.doubles import Clock, Person, Servant, Told, unwritable_log
 
 FRAME = Frame(0.0, 0, {})
 PROPOSAL = Action("go", {"to": "Kitchen"})
@@ -329,6 +329,18 @@ def test_a_cap_that_is_no_number_is_the_policys(cap_kmh: float) -> None:
     slow = decide("slow", cap_kmh=cap_kmh)
     executed, _ = intervener().apply(slow, PROPOSAL, FRAME)
     assert executed == Action("slow", {"cap_kmh": POLICY.slow_cap_kmh})
+
+
+def test_a_log_that_cannot_be_written_does_not_prevent_the_fallback() -> None:
+    class Broken(Servant):
+        def carry_out(
+            self, decision: Decision, proposal: Action | None, frame: Frame
+        ) -> Action:
+            raise RuntimeError("no power")
+
+    with unwritable_log():
+        executed, _ = intervener(Broken()).apply(decide("stop"), PROPOSAL, FRAME)
+    assert executed == Servant().fallback(FRAME)
 
 
 def test_a_fallback_that_fails_carries_nothing_out() -> None:

@@ -20,7 +20,7 @@ from forewarn.plugins.loop import warrant
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.replay import replay
-from forewarn.plugins.loop.warrant import EVIDENCE, Warrant
+from forewarn.plugins.loop.warrant import EVIDENCE, Simulated, Warrant
 from tests.scenarios import warranted
 
 SOURCE = Source("car", "driving", warranted.SIGNALS, 0.5)
@@ -55,6 +55,18 @@ def test_each_run_counts_as_the_certificate_counts_them(guard: Path) -> None:
         # The law itself alarms when it is broken, too late to be in time.
         "gentle: runs with an alarm": (3, 4),
     }
+
+
+def test_a_simulated_run_counts_once_for_each_rate(guard: Path) -> None:
+    first, second = list(counts(guard))[:2]
+    evidence, run = Warrant(guard), Simulated("scenario", 7)
+    for _ in range(2):
+        evidence.count({first: True}, run)
+        # As if the same seed were first run in shadow mode and then guarded.
+        evidence.count({second: True}, run)
+        evidence = Warrant(guard)
+    evidence.count({first: True}, Simulated("scenario", 8))
+    assert (counts(guard)[first], counts(guard)[second]) == ((2, 2), (1, 1))
 
 
 def test_a_rate_above_the_guaranteed_one_revokes_for_good(guard: Path) -> None:

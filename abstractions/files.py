@@ -174,6 +174,14 @@ def check_items(text: str, source: str, place: str = "") -> None:
 _OWN = re.compile(r"""(?:\s*#[^\n]*\n)*\W*format["']?:\s*["']?(forewarn\.[\w-]+)/""")
 
 
+def format_of(text: str) -> str:
+    """Returns the format that a file states at its beginning, such as `forewarn.model`;
+    empty if it states none of ours.
+    """
+    found = _OWN.match(text)
+    return found[1] if found else ""
+
+
 def other_kind(text: str, wanted: str) -> str:
     """Returns an error text that names the format that a file has instead of `wanted`.
 
@@ -185,8 +193,8 @@ def other_kind(text: str, wanted: str) -> str:
     """
     if not text.strip():
         return "the file is empty"
-    kind = _OWN.match(text)
-    return f"the file has the format {kind[1]}, but {wanted} is needed" if kind else ""
+    kind = format_of(text)
+    return f"the file has the format {kind}, but {wanted} is needed" if kind else ""
 
 
 _WORD = re.compile(r"""'([^'\n]*)'|([A-Za-z_]\w*)""")
@@ -317,9 +325,9 @@ class _Plain(yaml.SafeLoader):
 
 def parse_yaml(text: str, source: str) -> Any:
     """Parses YAML with a safe loader; rejects duplicate keys, aliases and tags."""
-    kind = other_kind(text[:200], "a YAML file of another format")
-    if text.startswith("{") and "\n{" in text and "the format" in kind:
-        raise InvalidInput(kind, source=source, mend="give a different file")
+    if text.startswith("{") and "\n{" in text and format_of(text[:200]):
+        problem = other_kind(text[:200], "a YAML file of another format")
+        raise InvalidInput(problem, source=source, mend="give a different file")
     if len(text) > MAX_YAML_CHARACTERS:
         limit = f"the YAML is longer than {MAX_YAML_CHARACTERS} characters"
         raise TooLarge(limit, source=source)

@@ -33,15 +33,16 @@ def recorded_by(path: Path, working: Working) -> Path:
     """
     from tempfile import TemporaryDirectory
 
-    from forewarn.abstractions.files import other_kind, read_text
+    from forewarn.abstractions.files import format_of, other_kind, read_text
     from forewarn.scenarios.running.campaign import recordings
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training.train import collected
 
-    kind = other_kind(read_text(path), "a trace")
-    if "the format" in kind and "forewarn.scenario," not in kind:
+    text = read_text(path)
+    if format_of(text) not in ("", "forewarn.scenario"):
+        problem = other_kind(text, "a trace")
         mend = "give a file that `forewarn collect` wrote, or a CSV file"
-        raise InvalidInput(kind, source=str(path), mend=mend)
+        raise InvalidInput(problem, source=str(path), mend=mend)
     scenario = load_scenario(path)
     count = recordings(scenario)
     if count is None:

@@ -65,7 +65,9 @@ def merge_tallies(
             the merge.
         delta: Maximum probability that an interval does not contain the true value.
     """
+    from forewarn.abstractions.errors import InvalidInput
     from forewarn.abstractions.files import write_json
+    from forewarn.abstractions.places import files_below
     from forewarn.abstractions.readers.stored import files_in
     from forewarn.monitors.chains.formats.own import models_as_dict
     from forewarn.monitors.chains.model import load_models
@@ -75,6 +77,11 @@ def merge_tallies(
         laws_named,
     )
 
+    for path in tallies:
+        if path.is_dir() and not files_below(path):
+            mend = "--tally of `forewarn run` and `forewarn guard` writes them"
+            problem = "the folder contains no tallies"
+            raise InvalidInput(problem, source=str(path), mend=mend)
     files = [file for path in tallies for file in files_in(path)]
     models = load_models(into)
     read = progress(files, "tallies read", len(files))

@@ -363,8 +363,10 @@ def _tell_trained(model: Path, scenario: Scenario, seed: int, episodes: int) -> 
     """Notes that the model was learned from some of these runs."""
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.seeds import trained_seeds
+    from forewarn.scenarios.running.campaign import recorded_files
 
-    known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+    names = recorded_files(scenario)
+    known = [trained_seeds(each, scenario.name, names) for each in load_models(model)]
     trained = set[int]().union(*known)
     if both := trained.intersection(range(seed, seed + episodes)):
         note(

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, mend_of, said
-from forewarn.abstractions.files import make_folder, other_kind, parse_json
+from forewarn.abstractions.files import format_of, make_folder, other_kind, parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, cut_short
 from forewarn.monitors.guarding.encoding import (
@@ -336,8 +336,9 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         return BrokenRecord(problem, source=str(path), place=place)
 
     if number == 1:
-        kind = other_kind(raw[:200].decode("utf-8", "replace"), "a run record")
-        if "the format" in kind and "forewarn.run," not in kind:
+        begins = raw[:200].decode("utf-8", "replace")
+        if format_of(begins) not in ("", "forewarn.run"):
+            kind = other_kind(begins, "a run record")
             raise broken(f"{kind} (run records are named *.run.jsonl)")
     if len(raw) > MAX_LINE_BYTES:
         raise broken(f"this line is longer than {MAX_LINE_BYTES} bytes")

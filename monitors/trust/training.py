@@ -31,7 +31,7 @@ from forewarn.abstractions.expression.tree import (
     Not,
     Or,
 )
-from forewarn.abstractions.files import GZIPPED, other_kind, read_text
+from forewarn.abstractions.files import GZIPPED, format_of, other_kind, read_text
 from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.lines import first_line
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
@@ -454,7 +454,8 @@ def read_sequences(path: Path) -> list[list[str]]:
     if "\0" in text:
         raise InvalidTrace("this is not a text file", source=str(path))
     if text and (kind := other_kind(text[:200], "a file of state sequences")):
-        mend = "leave out --format states" if ".trace," in kind else ""
+        is_trace = format_of(text[:200]) == "forewarn.trace"
+        mend = "leave out --format states" if is_trace else ""
         raise InvalidTrace(kind, source=str(path), mend=mend)
     sequences: list[list[str]] = []
     names = 0

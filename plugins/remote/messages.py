@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.files import GZIPPED, parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action, Decision, Kind, Turn
@@ -35,7 +35,6 @@ HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 MAX_PERIOD_S = 1e6
-_GZIPPED = b"\x1f\x8b"
 _VALUES = frozenset({float, int, bool, str, type(None)})
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -226,7 +225,7 @@ def parse_object(message: bytes) -> dict[str, Any]:
         place = error.place.removeprefix("line 1 ")  # a message is usually one line
         raise Malformed(error.problem, place=place, mend=error.mend) from None
     except UnicodeDecodeError as error:
-        if message.startswith(_GZIPPED):
+        if message.startswith(GZIPPED):
             mend = "unpack it first, as in zcat FILE | …"
             raise Malformed("the input is gzipped", mend=mend) from None
         raise Malformed(f"not UTF-8 text at byte {error.start}") from None

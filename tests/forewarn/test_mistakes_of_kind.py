@@ -45,6 +45,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
+    (tmp_path / "empty").mkdir()
     (tmp_path / "m.json").symlink_to(learned.model("tiny-road"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -93,6 +94,8 @@ FORK = "run fork-in-microwave --no-model --episodes 1 --out out"
          '(write {"action": {"name": …, "arguments": {…}}, "user": {…}})'),
         ("guard-program run program.yaml list.json --shadow",
          'list.json: expected a JSON object (write {"action"'),
+        ("merge-tallies empty --into m.json",
+         "empty: the folder contains no tallies (--tally of `forewarn run` and"),
         ("measure tiny-road --model m.json --rules rules.yaml",
          "no such option '--rules' (this option is for run"),
         ("mcp guard --law 'always tool != x' --tally t.gz -- python",

@@ -20,6 +20,7 @@ from forewarn.abstractions.files import (
     JSON_LINES,
     atomic_bytes,
     atomic_text,
+    format_of,
     other_kind,
     parse_json,
     read_bytes,
@@ -73,8 +74,7 @@ def _read(path: Path) -> tuple[Model, ...]:
         raise _unknown(source, None) from None
     head = text[:_HEAD]
     if head.lstrip().startswith("{"):
-        kind = other_kind(head, "a model")
-        if "the format" in kind and "forewarn.model" not in kind:
+        if (kind := format_of(head)) and not kind.startswith("forewarn.model"):
             raise _unknown(source, head)
         return _read_json(_Json(text, source))
     if drn.recognises(head):
@@ -125,7 +125,7 @@ def _unknown(source: str, head: str | None) -> InvalidModel:
     mend = "create a model with `forewarn learn`"
     mend += "" if problem else f", or use {READ}"
     for judge in ("guard-program", "rules"):
-        if f"forewarn.{judge}," in problem:
+        if format_of(head or "") == f"forewarn.{judge}":
             mend += f"; --{judge} takes this one, or in Python read_judge"
     problem = problem or "not a chain or model in a known format"
     return InvalidModel(problem, source=source, mend=mend)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from run import Row, arguments, each_call, installed, serving
+from run import Row, command_line, each_call, installed, markdown, serving
 
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
@@ -182,23 +182,25 @@ def guarded(ticks: int) -> tuple[float, float, int]:
 # -- agreement of two worlds
 
 
-def main() -> None:
-    driving = [n for n, p in shipped_scenarios().items() if p.parent.name == "driving"]
-    options = arguments(__doc__, scenarios=driving, runs=100, seed=700_000)
-    print(f"{options.runs} runs each, from seed {options.seed}\n")
-    print(f"{'scenario':16}{'law':24}{'sumo':>7}{'carla':>7}{'equal':>7}")
-    short = []
-    for name in options.scenarios:
-        for law, rates, equal in compare(name, options.seed, options.runs):
-            misses = equal < EQUAL or abs(rates[0] - rates[1]) > APART
-            short += [f"{name}, {law}"] if misses else []
-            print(
-                f"{name:16}{law:24}{rates[0]:7.2f}{rates[1]:7.2f}{equal:7.2f}"
-                f"{'  short' if misses else ''}",
-                flush=True,
-            )
-    print(f"\nRates within {APART}, verdicts equal in {EQUAL:.0%}: ", end="")
-    print("all." if not short else f"all but {'; '.join(short)}.")
+DRIVING = [n for n, p in shipped_scenarios().items() if p.parent.name == "driving"]
+
+
+def agreement(
+    scenarios: Sequence[str] = DRIVING, *, runs: int = 100, seed: int = 700_000
+) -> Iterator[str]:
+    """Yields the table of violation rates in both worlds."""
+    rows, short = list[tuple[str, ...]](), list[str]()
+    for name in scenarios:
+        for law, rates, equal in compare(name, seed, runs):
+            if equal < EQUAL or abs(rates[0] - rates[1]) > APART:
+                short.append(f"{name}, {law}")
+            rows.append((name, law, *(f"{each:.2f}" for each in (*rates, equal))))
+    head = ("scenario", "law", "broken in SUMO", "in CARLA", "equal verdicts")
+    yield from markdown(head, rows)
+    yield (
+        f"\nRates within {APART}, verdicts equal in {EQUAL:.0%}: "
+        + ("all." if not short else f"all but {'; '.join(short)}.")
+    )
 
 
 def compare(
@@ -225,4 +227,4 @@ def compare(
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, agreement)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from run import aligned, arguments, show
+from run import command_line, markdown
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad.bridge import scene_trace
@@ -66,24 +66,26 @@ def equal(ours: float, theirs: float, step_s: float) -> bool:
     return abs(ours - theirs) <= max(CLOSE * max(abs(ours), abs(theirs)), step_s)
 
 
-def main() -> None:
-    options = arguments(__doc__, "scenes", python=str, egos=1, every=10)
+def compared(
+    scenes: Path, *, python: str, egos: int = 1, every: int = 10
+) -> Iterator[str]:
+    """Yields the table, and why CriMe fails on some drives."""
     drives: list[tuple[dict[str, Any], Any]] = []
-    scenes = 0
-    for path in sorted(options.scenes.glob("*.xml*")):
+    read = 0
+    for path in sorted(scenes.glob("*.xml*")):
         try:
-            more = asked(path, options.every, options.egos)
+            more = asked(path, every, egos)
         except InvalidInput as error:
-            print(f"{path.name}: {error}")
+            yield f"{path.name}: {error}"
             continue
-        scenes += bool(more)
+        read += bool(more)
         drives += more
     done = subprocess.run(
-        [options.python, str(THERE)], check=True, capture_output=True, text=True,
+        [python, str(THERE)], check=True, capture_output=True, text=True,
         input=json.dumps([question for question, _ in drives]),
     )  # fmt: skip
     answers = json.loads(done.stdout)
-    table = [("signal", "measure", "both", "equal", "ours alone", "CriMe's alone")]
+    rows = list[tuple[object, ...]]()
     for signal, (measure, worst) in PAIRS.items():
         both = same = ours_alone = theirs_alone = 0
         for (question, frames), answer in zip(drives, answers, strict=True):
@@ -97,8 +99,7 @@ def main() -> None:
                 theirs_alone += ours is None and theirs is not None
                 if ours is not None and theirs is not None:
                     same += equal(ours, theirs, 0.1)
-        cells = (str(n) for n in (both, same, ours_alone, theirs_alone))
-        table.append((signal, measure, *cells))
+        rows.append((signal, measure, both, same, ours_alone, theirs_alone))
     both = same = ours_alone = theirs_alone = 0
     for (_, frames), answer in zip(drives, answers, strict=True):
         name = "post_encroachment_time"
@@ -108,13 +109,13 @@ def main() -> None:
         ours_alone += bool(seen) and not theirs
         theirs_alone += bool(theirs) and not seen
         same += bool(seen) and bool(theirs) and equal(min(seen), min(theirs), 0.3)
-    cells = (str(n) for n in (both, same, ours_alone, theirs_alone))
-    table.append(("post_encroachment_time", "PET", *cells))
+    rows.append(("post_encroachment_time", "PET", both, same, ours_alone, theirs_alone))
     failed = [a["error"] for a in answers if "error" in a]
-    print(f"{scenes} scenes, {len(drives)} drives; CriMe fails on {len(failed)}")
-    show(f"  {why:.200}" for why in sorted(set(failed)))
-    show(aligned(table))
+    yield f"{read} scenes, {len(drives)} drives; CriMe fails on {len(failed)}"
+    yield from (f"  {why:.200}" for why in sorted(set(failed)))
+    head = ("signal", "measure", "both", "equal", "ours alone", "CriMe's alone")
+    yield from markdown(head, rows)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, compared)

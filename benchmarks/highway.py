@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from recordings import (
+from held_out import (
+    ALLOWED,
     GUARD,
     GUARDED,
     LEARNED,
@@ -26,29 +27,29 @@ from recordings import (
     Outcomes,
     Recordings,
     Way,
-    asked,
     boosting_soon,
     fresh,
-    guarded,
     haste,
+    leads,
     scored,
     shipped,
+    with_guard,
 )
-from run import markdown, show
+from numpy.typing import NDArray
+from run import command_line, markdown
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.evaluation.foretold import Foretold, Leads, climb_of, early
+from forewarn.monitors.evaluation.foretold import Foretold, climb_of, early
 from forewarn.monitors.evaluation.warned import Warned
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
-from forewarn.scenarios.shipped import shipped_with
+from forewarn.scenarios.shipped import FOLDER, shipped_with
 
 FIRST_SEED = 8_400_040
-ALLOWED = 0.10
 ROADS = [
     name
     for name, path in shipped_scenarios().items()
@@ -81,14 +82,6 @@ def _frames(run: Kept) -> Iterator[Frame]:
             for name, value in values.items()
         }
         yield Frame(time_s, number, plain)
-
-
-def leads(
-    early_s: Sequence[float] | NDArray[np.float64], soon_s: float = 1.0
-) -> tuple[str, ...]:
-    """Returns the cells with the figures for the lead times of all violations."""
-    share, mean_s, middle_s, sooner = Leads.of(np.asarray(early_s), soon_s)
-    return f"{share:.2f}", f"{mean_s:.1f} s", f"{middle_s:.1f} s", f"{sooner:.2f}"
 
 
 def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, ...]:
@@ -129,23 +122,32 @@ def _compared(of: Fresh, number: int, law: str) -> Iterator[tuple[str, ...]]:
         yield name, row, *_at(told, horizon_s, step.threshold)
 
 
-def main() -> None:
-    options = asked(__doc__, FIRST_SEED, ROADS)
-    roads = [fresh(name, options) for name in options.scenarios]
+def table(
+    scenarios: Sequence[str] = ROADS,
+    *,
+    runs: Path,
+    trained: Path = FOLDER,
+    episodes: int = 200,
+    seed: int = FIRST_SEED,
+    guarded: int = 100,
+) -> Iterator[str]:
+    """Yields the table of warnings and, if asked, the table of guarded runs."""
+    seeds = range(seed, seed + episodes)
+    roads = [fresh(name, seeds, trained, runs) for name in scenarios]
     rows = (
         row
         for of in roads
         for number, law in enumerate(of.told.scenario.laws)
         for row in _compared(of, number, law.name)
     )
-    show(markdown(HEAD, rows))
-    if options.guarded:
+    yield from markdown(HEAD, rows)
+    if guarded:
         acting = [(of, of.files.acting) for of in roads if of.files.acting.exists()]
-        acted = (guarded(of, load_policy(f), options.guarded) for of, f in acting)
-        print()
-        # acting.py counts the arrivals, in more runs.
-        show(markdown(GUARDED[:-1], (row[:-1] for row in acted)))
+        acted = (with_guard(of, load_policy(f), guarded) for of, f in acting)
+        yield ""
+        # The stops of driving.py count the arrivals, in more runs.
+        yield from markdown(GUARDED[:-1], (row[:-1] for row in acted))
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, table)

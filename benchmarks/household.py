@@ -1,4 +1,18 @@
-"""Figures of docs/household.md: steps per second, and the cost of the guard."""
+"""Figures of docs/household.md: speed, and warnings of things left on or open.
+
+    python benchmarks/run.py household
+    python benchmarks/household.py --runs out/runs [--episodes 400]
+
+The first command measures steps per second, and the cost of the guard. The second uses
+VirtualHome: on held-out seeds of the shipped scenario, it compares the shipped model;
+gradient boosting and logistic regression on the raw signals and their last second,
+fitted to the model's training runs; and the number of things left on or open. Each
+threshold is chosen on the held-out runs for a false-alarm rate of at most 10 %.
+
+A guard that reviews each action in advance also predicts the state to which the action
+would lead. Finally, some runs are repeated with the guard asking the agent to
+reconsider.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +20,39 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from run import Row, installed, learned, seconds
+import numpy as np
+from held_out import (
+    ALLOWED,
+    GUARD,
+    GUARDED,
+    LEARNED,
+    Outcomes,
+    Recordings,
+    Way,
+    fresh,
+    leads,
+    scored,
+    shipped,
+    with_guard,
+)
+from run import Row, command_line, installed, learned, markdown, seconds
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.foretold import Foretold, early
+from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import STAGES, Policy, When
+from forewarn.monitors.guarding.policy import STAGES, Policy, Step, When
 from forewarn.plugins.loop.guarding import Guarding
+from forewarn.scenarios.shipped import FOLDER
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.steps import parse_step
@@ -65,7 +99,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield Row("in process, reset", seconds(lambda: inside.reset(SCENE)), 0.02)
     if installed("ai2thor") and installed("msgpack"):
         yield from through_ai2thor(200 if quick else 2_000)
-    yield from guarded(20 if quick else 200)
+    yield from decisions(20 if quick else 200)
 
 
 def per_second(
@@ -126,7 +160,7 @@ def home() -> Iterator[None]:
                 os.environ["HOME"] = before
 
 
-def guarded(episodes: int) -> Iterator[Row]:
+def decisions(episodes: int) -> Iterator[Row]:
     """Measures the time that the guard adds to a decision, without and with
     foresight.
     """
@@ -178,3 +212,82 @@ def reviewed(
         start = clock()
         guard.review(frame, action, foreseen)
         yield clock() - start
+
+
+# -- things left on or open
+
+NAME = "virtualhome-chores"
+FIRST_SEED = 9_100_000
+REFLECT = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
+"""Withholds an action that would lead to a risk of 0.9 or more, and tells the agent
+why.
+"""
+
+HEAD = (
+    "law", "warned by", "detection rate", "mean lead time", "median",
+    "at least 2 s ahead",
+)  # fmt: skip
+"""An action takes 1 s, so every warning in time is at least 1 s ahead."""
+
+_LEFT = {"off_when_done": "left_on", "closed_when_done": "left_open"}
+
+
+def things_left(
+    told: Recordings, corpus: Corpus, out: Sequence[int]
+) -> Iterator[Outcomes]:
+    """Scores frames by the number of things left on or open."""
+    name = _LEFT[corpus.laws[0].name]
+    yield from scored(
+        told, corpus, out, lambda run: run.signals[name].astype(float) / 100.0
+    )
+
+
+def foreseen(each: Foretold, horizon_s: float, known: bool = True) -> Foretold:
+    """Returns the same run with the risks of the states to which the next actions would
+    lead.
+
+    Args:
+        each: The run.
+        horizon_s: The horizon.
+        known: Whether to use the predicted risks; otherwise only predicted violations.
+    """
+    now = each.risks[horizon_s] if known else np.zeros(len(each.times_s))
+    last = now[-1:] if each.broken is None else np.ones(1)
+    return replace(each, risks={horizon_s: np.concatenate([now[1:], last])})
+
+
+def table(
+    *,
+    runs: Path,
+    trained: Path = FOLDER,
+    episodes: int = 200,
+    seed: int = FIRST_SEED,
+    guarded: int = 100,
+) -> Iterator[str]:
+    """Yields the table of warnings, then that of guarded runs."""
+    of = fresh(NAME, range(seed, seed + episodes), trained, runs)
+    horizon_s = of.told.scenario.horizon_s
+    ways: dict[str, Way] = {
+        GUARD: shipped(of.files),
+        **LEARNED,
+        "things left": things_left,
+    }
+    rows = list[tuple[str, ...]]()
+    for number, law in enumerate(of.told.scenario.laws):
+        found = of.found(ways, number)
+        ours = found[GUARD]
+        found[f"{GUARD}, before each action"] = [foreseen(e, horizon_s) for e in ours]
+        found["the law itself, before each action"] = [
+            foreseen(each, horizon_s, known=False) for each in ours
+        ]
+        broken = sum(each.broken is not None for each in ours)
+        name = f"`{law.name}` ({broken} of {len(ours)} runs)"
+        for way, several in found.items():
+            rows.append((name, way, *leads(early(several, horizon_s, ALLOWED), 2.0)))
+    yield from markdown(HEAD, rows)
+    yield ""
+    yield from markdown(GUARDED, [with_guard(of, REFLECT, guarded)])
+
+
+if __name__ == "__main__":
+    command_line(__doc__, table)

@@ -1,6 +1,8 @@
 """Figures of docs/agents.md on AgentDojo: instructions that attackers hide in tool
 results.
 
+    python benchmarks/injections.py
+
 Every suite is replayed without a model. The agent makes the calls that solve the user's
 task. Once a result contains the injected text, the agent also makes the calls that this
 text requests, so it is maximally obedient. Calls that the guard withholds are not
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from run import Row, installed
+from run import command_line, markdown
 
 from forewarn.plugins.agents import AgentGuard
 
@@ -199,17 +201,23 @@ def compared(
     return found
 
 
-def rows(quick: bool) -> Iterator[Row]:
-    """Prints the table; returns no rows, because its figures are not times."""
-    if not installed("agentdojo"):
-        print("AgentDojo is not installed: pip install 'forewarn[dojo]'")
-        return
-    print(f"{'':32}utility  under attack  attacks that succeed")
-    for title, tally in compared().items():
-        utility, attacked, succeeded = tally.shares()
-        print(f"{title:32}{utility:7.3f}{attacked:14.3f}{succeeded:22.3f}")
-    print(f"{tally.tasks} tasks, {tally.attacked} pairs of task and attack")
+def table() -> Iterator[str]:
+    """Yields a row for each guard, and whether the laws meet their targets."""
+    found = compared()
+    rows = [(title, *tally.shares()) for title, tally in found.items()]
+    head = (
+        "guard", "tasks solved without attack", "solved under attack",
+        "attacks that succeed",
+    )  # fmt: skip
+    yield from markdown(
+        head, ((title, *(f"{each:.3f}" for each in shares)) for title, *shares in rows)
+    )
+    tally = found["laws"]
+    yield f"{tally.tasks} tasks, {tally.attacked} pairs of task and attack"
+    utility, attacked, succeeded = tally.shares()
     if utility < 1 or attacked < LEAST_UTILITY or succeeded > MOST_SUCCESSES:
-        print("The laws miss their targets.")
-    print()
-    yield from ()
+        yield "The laws miss their targets."
+
+
+if __name__ == "__main__":
+    command_line(__doc__, table)

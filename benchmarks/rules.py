@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from run import ROOT, Row, aligned, arguments, installed, least_cpu
+from run import ROOT, Row, command_line, installed, least_cpu, markdown
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action
@@ -288,9 +288,8 @@ def table(
     tasks.
     """
     scenes, sealed = scenes_of(name), SEALED.get(name, {})
-    lines: list[tuple[str, ...]] = [
-        ("", "F1 by task", "least", "precision", "recall", "by scene", "sealed")
-    ]
+    head = ("", "F1 by task", "least", "precision", "recall", "by scene", "sealed")
+    lines = list[tuple[str, ...]]()
     starts: tuple[tuple[RuleSet, Vocabulary], ...] = (
         (RuleSet(domain), "primitive"),
         (RuleSet(domain), "expert"),
@@ -313,10 +312,10 @@ def table(
                 cells = [f"{value:.3f}" for value in values]
             cells.append(f"{by_scene(learner, data, scenes):.3f}" if scenes else "-")
             cells.append(sealed.get(who, "-") if data.start else "-")
-            lines.append((f"  {who}", *cells))
+            lines.append((who, *cells))
     unsafe, safe = (sum(t.label == each for t in traces) for each in ("unsafe", "safe"))
     yield f"{name}: {unsafe} unsafe, {safe} safe"
-    yield from aligned(lines)
+    yield from markdown(head, lines)
 
 
 # -- calls of agents
@@ -352,15 +351,15 @@ def stopped(runs: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     return f"{count} of {len(runs)} stopped"
 
 
-def main() -> None:
-    options = arguments(__doc__, splits=10, only=None)
+def tables(*, splits: int = 10, only: str | None = None) -> Iterator[str]:
+    """Yields the table of each set, and the counts of calls."""
     for name, domain, traces in sets():
-        if options.only in (None, name):
-            lines = table(name, domain, traces, options.splits)
-            print("\n".join(lines), end="\n\n", flush=True)
-    if options.only in (None, "calls"):
-        print("\n".join(calls()))
+        if only in (None, name):
+            yield from table(name, domain, traces, splits)
+            yield ""
+    if only in (None, "calls"):
+        yield from calls()
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, tables)

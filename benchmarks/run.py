@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.files import read_json, write_json
@@ -32,8 +33,8 @@ from forewarn.monitors.chains.model import Model
 
 ROOT = Path(__file__).parents[1]
 TOPICS = (
-    "fleet", "guard", "household", "driving", "late", "carla_client", "apollo", "rules",
-    "programs", "injections",
+    "fleet", "guard", "household", "driving", "measuring", "carla_client", "apollo",
+    "rules", "programs",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 
@@ -106,60 +107,54 @@ class Row:
         return f"{value / size:.3g} {unit}"
 
 
-def arguments(
-    about: str | None, *positional: str, **defaults: Any
-) -> argparse.Namespace:
-    """Parses the arguments of a benchmark.
+def command_line(about: str | None, *tables: Callable[..., Iterable[str]]) -> None:
+    """Prints the lines of a table, whose options are the parameters of its function.
 
-    Args:
-        about: The docstring of the benchmark, which describes its arguments.
-        positional: The names of required positional arguments, which are paths.
-        defaults: The default of each option. A class stands for a required option with
-            values of that class. `scenarios` are positional arguments.
+    With several functions, the first argument names one of them. `scenarios` and
+    parameters without a default that may be passed by position are positional.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name in positional:
-        parser.add_argument(name, type=Path)
-    for name, default in defaults.items():
-        flag = "--" + name.replace("_", "-")
-        if name == "scenarios":
-            parser.add_argument(name, nargs="*", default=default)
-        elif isinstance(default, type):
-            parser.add_argument(flag, type=default, required=True)
-        elif isinstance(default, bool):
-            parser.add_argument(flag, action="store_true")
-        else:
-            kind = str if default is None else type(default)
-            parser.add_argument(flag, type=kind, default=default)
-    return parser.parse_args()
-
-
-def show(lines: Iterable[str]) -> None:
-    """Prints each line as soon as it is known."""
-    for line in lines:
+    if len(tables) == 1:
+        _add_options(parser, tables[0])
+    else:
+        commands = parser.add_subparsers(required=True, metavar="TABLE")
+        for table in tables:
+            name = table.__name__.replace("_", "-")
+            _add_options(commands.add_parser(name, help=table.__doc__), table)
+    given = vars(parser.parse_args())
+    table = given.pop("table")
+    for line in table(**given):
         print(line, flush=True)
 
 
-def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
-    """Formats the lines of a table so that its columns are aligned."""
-    table = list(lines)
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if 0 < i != 3 else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in table
-    ]
+def _add_options(
+    parser: argparse.ArgumentParser, table: Callable[..., Iterable[str]]
+) -> None:
+    parser.set_defaults(table=table)
+    kinds = get_type_hints(table)
+    for name, each in signature(table).parameters.items():
+        flag, required = "--" + name.replace("_", "-"), each.default is each.empty
+        kind, *_ = get_args(kinds[name]) or (kinds[name],)
+        if name == "scenarios":
+            parser.add_argument(name, nargs="*", default=each.default)
+        elif required and each.kind is not each.KEYWORD_ONLY:
+            parser.add_argument(name, type=kind)
+        elif kind is bool:
+            parser.add_argument(flag, action="store_true")
+        else:
+            default = None if required else each.default
+            parser.add_argument(flag, type=kind, default=default, required=required)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Yields the lines of a table in Markdown."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    yield from ("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    lines = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        yield f"| {' | '.join(cells)} |"
 
 
 def stored(out: Path, names: Sequence[str], measure: Callable[[str], Any]) -> list[Any]:
@@ -251,10 +246,11 @@ def main() -> None:
     for topic in options.topics or TOPICS:
         rows.extend(importlib.import_module(topic).rows(options.quick))
     print(f"Python {platform.python_version()}, {platform.machine()}\n")
-    show(aligned([HEAD, *(row.cells() for row in rows)]))
+    print("\n".join(markdown(HEAD, (row.cells() for row in rows))))
     misses = [f"{row.what}: {miss}" for row in rows for miss in row.misses()]
     print("\nAll targets are met." if not misses else "\nMisses:")
-    show(f"  {miss}" for miss in misses)
+    for miss in misses:
+        print(f"  {miss}")
 
 
 if __name__ == "__main__":

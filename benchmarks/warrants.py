@@ -31,8 +31,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from recordings import archived
-from run import arguments, show
+from held_out import archived
+from run import command_line
 
 from forewarn.monitors.evaluation.certified import (
     Asked,
@@ -52,6 +52,7 @@ from forewarn.monitors.guarding.certificate import BaseRate, Certificate
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.plugins.loop.warrant import KEPT, fresh, named
 
+DATA = Path(os.environ["FOREWARN_DATA"]) if "FOREWARN_DATA" in os.environ else None
 ASKED = Asked(0.05, 0.3, 0.95)
 LAW = "law"
 BASE = 0.25
@@ -373,15 +374,15 @@ def _recorded(
     return [replace(climb, seed=n) for n, climb in enumerate(found)], groups
 
 
-def main() -> None:
-    data = os.environ.get("FOREWARN_DATA")
-    options = arguments(__doc__, deployments=1000, runs=10_000, data=data)
-    show(kept())
-    if options.data:
-        show(real(Path(options.data)))
-    show(acting(options.deployments))
-    show(revoked(options.deployments, options.runs))
+def results(
+    *, deployments: int = 1000, runs: int = 10_000, data: Path | None = DATA
+) -> Iterator[str]:
+    yield from kept()
+    if data:
+        yield from real(data)
+    yield from acting(deployments)
+    yield from revoked(deployments, runs)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, results)

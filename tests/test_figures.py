@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_results_name_a_command_that_exists(name: str) -> None:
     assert program == "forewarn" or (ROOT / script).is_file()
     assert found["measured"]
     assert all(len(row) == len(found["columns"]) for row in found["rows"])
+
+
+@pytest.mark.parametrize("page", list(tables.pages()), ids=lambda path: path.stem)
+def test_one_benchmark_prints_the_results_on_a_page(page: Path) -> None:
+    shown = [found[2] for found in tables.MARKED.finditer(page.read_text("utf-8"))]
+    commands = "; ".join(tables.results(name)["command"] for name in shown)
+    modules = re.findall(r"benchmarks/(?:run\.py )?(\w+)", commands)
+    assert len(set(modules)) <= 1
 
 
 @pytest.mark.parametrize(

@@ -163,14 +163,14 @@ def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield facts["label"]
     yield facts["foresight"]
     yield ""
-    yield from tabled(_FAMILY, [row for row in rows if row["compliance"] is None])
+    yield from tabled(FAMILY, [row for row in rows if row["compliance"] is None])
     for share in dict.fromkeys(row["compliance"] for row in rows):
         if share is not None:
             yield ""
             fitted = share == facts["fitted_compliance"]
             why = " (fitted to published runs)" if fitted else ""
             yield f"A robot that heeds a warning in {share:.0%} of its runs{why}:"
-            yield from tabled(_FAMILY, [r for r in rows if r["compliance"] == share])
+            yield from tabled(FAMILY, [r for r in rows if r["compliance"] == share])
     yield ""
     yield (
         "For its reflect mode with GPT-4.1, the paper reports "
@@ -179,7 +179,7 @@ def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     )
     yield ""
     yield "Completed runs, compared at the same fraction of unsafe runs:"
-    yield from tabled(_BARS, facts["bars"])
+    yield from tabled(BARS, facts["bars"])
     yield facts["label"]
 
 
@@ -187,7 +187,7 @@ def _percent(value: float) -> str:
     return f"{value:.1%}"
 
 
-_FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
+FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
     "guard": lambda row: row["way"],
     "unsafe": lambda row: _with_interval(row["unsafe"], row["intervals"]["unsafe"]),
     "complete": lambda row: _with_interval(
@@ -207,9 +207,9 @@ _FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
     "warnings": lambda row: f"{row['warnings']:.2f}",
     "µs per decision": lambda row: figure(row["review_us"], "{:.0f}"),
 }
-_BARS: dict[str, Callable[[dict[str, Any]], object]] = {
+BARS: dict[str, Callable[[dict[str, Any]], object]] = {
     "against": lambda bar: bar["what"],
-    "heeds": lambda bar: figure(bar["compliance"], "{:.0%}"),
+    "heeds": lambda bar: figure(bar["compliance"], "{:.1%}"),
     "unsafe": lambda bar: _percent(bar["unsafe"]),
     "ours": lambda bar: _percent(bar["complete"]),
     "theirs": lambda bar: _percent(bar["others_complete"]),

@@ -3,9 +3,10 @@
     python benchmarks/run.py carla_client
     python benchmarks/carla_client.py [--runs 100] [--seed 700000] [SCENARIO ...]
 
-The first command prints the stand-in's ticks per second: bare, with sensors and with a
-guard. The second runs each driving scenario unguarded in two worlds (embedded SUMO, and
-the stand-in through CARLA's client), and compares which runs violate each law.
+The first command prints the stand-in's ticks per second: with sensors, without them,
+and with a guard. The second runs each driving scenario unguarded in two worlds
+(embedded SUMO, and the stand-in through CARLA's client), and compares which runs
+violate each law.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from run import Row, command_line, each_call, installed, markdown, serving
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
 
-STEP_S, ROUNDS = 0.05, 5
+STEP_S = 0.05
 WEST_IN = 56  # the road from the west, in the crossing's OpenDRIVE
 EQUAL, APART = 0.9, 0.05
 LIDAR = {
@@ -39,20 +40,6 @@ def rows(quick: bool) -> Iterator[Row]:
     if not installed("carla", "msgpack", "libsumo"):
         yield Row("the stand-in for CARLA", 0.0, peer="carla or SUMO is not installed")
         return
-    ticks = 2_000 if quick else 10_000
-    with served("--kinematic") as world:
-        empty = tick_rate(world, ticks)
-    with served("--kinematic") as world:
-        cars = len(spawned(world, 20))
-        rate = tick_rate(world, ticks)
-    what = f"CARLA ticks: {cars} moving vehicles, every snapshot read completely"
-    yield Row(what, rate, 4_000, "an empty world", empty, rate=True)
-    with served() as world:
-        spawned(world, 1)
-        rate = tick_rate(world, ticks // 4)
-        cars = len(world.get_actors().filter("vehicle.*"))
-    what = f"CARLA ticks: SUMO's traffic, {cars} vehicles, snapshots read completely"
-    yield Row(what, rate, 500, "an empty world", empty, rate=True)
     with served("--kinematic") as world:
         (car, *_) = spawned(world, 12)
         bare, rate = sensor_rates(world, car, 60 if quick else 400)
@@ -93,24 +80,6 @@ def spawned(world: Any, count: int) -> list[Any]:
         control = carla.VehicleAckermannControl(steer=0.3, speed=8.0, acceleration=4.0)
         car.apply_ackermann_control(control)
     return cars
-
-
-def tick_rate(world: Any, ticks: int) -> float:
-    """Returns the median tick rate of several rounds in which every snapshot is
-    read.
-    """
-    for _ in range(400):
-        world.tick()  # until the traffic has appeared
-    rates = []
-    for _ in range(ROUNDS):
-        began_s = time.perf_counter()
-        for _ in range(ticks // ROUNDS):
-            world.tick()
-            for actor in world.get_snapshot():
-                actor.get_transform()
-                actor.get_velocity()
-        rates.append(ticks // ROUNDS / (time.perf_counter() - began_s))
-    return statistics.median(rates)
 
 
 def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:

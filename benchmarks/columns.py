@@ -19,17 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
+from run import least_cpu
 
 from forewarn.abstractions.dataset.layout import FORMAT, PartFacts
 from forewarn.abstractions.dataset.reading import part_of
@@ -39,8 +37,7 @@ from forewarn.abstractions.readers.stored import batches, files_in, stored_runs
 from forewarn.abstractions.trace import Trace
 from forewarn.cli import main as main_command
 from forewarn.monitors.trust.encoding import encode
-from forewarn.scenarios.running import campaign as campaigns
-from forewarn.scenarios.running.campaign import jobs
+from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import Scenario, load_scenario
@@ -49,13 +46,6 @@ WANTED = 30
 MOST_FILES = 200
 SIMULATED = 65
 MIB = 1024
-
-
-def spent(what: Callable[[], Any]) -> float:
-    """Returns the processor time of a call."""
-    begun = time.process_time()
-    what()
-    return time.process_time() - begun
 
 
 def row(what: str, value: float, bar: float, unit: str, beside: str = "") -> None:
@@ -77,8 +67,8 @@ def main() -> None:
     # these runs.
     gc.freeze()
     texts = [gzip.open(run.path).readlines() for run in runs]
-    bare = spent(lambda: [orjson.loads(line) for text in texts for line in text])
-    ours = spent(lambda: [run.kept(names[:WANTED]) for run in runs])
+    bare = least_cpu(lambda: [orjson.loads(line) for text in texts for line in text])
+    ours = least_cpu(lambda: [run.kept(names[:WANTED]) for run in runs])
     beside = f"{bare / ours:.2f} of orjson's bare parse (bar 0.5)"
     row("JSON Lines to 30 columns", count / ours, 50_000, "frames/s", beside)
 
@@ -102,21 +92,20 @@ def main() -> None:
         some = parts[: max(1, 1_000_000 // count)]
         abstraction = scenario.abstraction
         columns = ["time_s", *abstraction.signals]
-        read = spent(lambda: [bare_read(each, columns) for each in some])
+        read = least_cpu(lambda: [bare_read(each, columns) for each in some])
         stored = stored_runs(some)
 
         def states() -> None:
             for batch in batches(stored, abstraction.signals, abstraction.vocabulary):
                 encode(batch, abstraction)
 
-        seen = spent(states)
+        seen = least_cpu(states)
         beside = f"{read / seen:.2f} of pyarrow's bare read to numpy (bar 0.33)"
         rate = count * len(some) / seen
         row("columns to states", rate, 1_000_000, "frames/s", beside)
-        learn = ("learn", str(part), "--scenario", scenario.name, "--out")
-        CliRunner().invoke(main_command, [*learn, str(base / "warm.json")])
-        again = [*learn, str(base / "again.json")]
-        learning = spent(lambda: CliRunner().invoke(main_command, again))
+        command = ["learn", str(part), "--scenario", scenario.name, "--out"]
+        command.append(str(base / "learned.json"))
+        learning = least_cpu(lambda: CliRunner().invoke(main_command, command))
         beside = "the whole command with its fairness tests, without imports"
         row(
             "`learn`, relative to orjson's bare parse",
@@ -146,36 +135,21 @@ def tables(traces: Sequence[Trace], paths: Sequence[Path]) -> list[RunTable]:
 
 
 def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
-    """Returns a campaign's number of frames, its time without writing, and the time for
-    writing.
+    """Returns a campaign's number of frames, its time without writing, and the time
+    that writing adds.
     """
-    writing = 0.0
+    frames = 0
 
-    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*given: Any) -> Any:
-            nonlocal writing
-            begun = time.process_time()
-            found = function(*given)
-            writing += time.process_time() - begun
-            return found
+    def runs(kept: Sequence[str]) -> None:
+        nonlocal frames
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            seeds = range(SIMULATED)
+            todo = jobs(plan(scenario), scenario, seeds, Path(place), kept)
+            frames = sum(each.frames for each in campaign(todo, Here()))
 
-        return called
-
-    todo = jobs(plan(scenario), scenario, range(SIMULATED), folder, ("columns",))
-    with ExitStack() as stack:
-        for where, name in (
-            (campaigns, "pend"), (campaigns, "join"), (campaigns, "join_all"),
-            (campaigns, "_table"), (campaigns.Recorder, "frame"),
-        ):  # fmt: skip
-            replaced = timed(getattr(where, name))
-            stack.enter_context(mock.patch.object(where, name, replaced))
-        # Warms up, so that imports are not measured.
-        list(campaigns.campaign(todo[:1], Here()))
-        writing = 0.0
-        begun = time.process_time()
-        frames = sum(e.frames for e in campaigns.campaign(todo[1:], Here()))
-        total = time.process_time() - begun
-    return frames, total - writing, writing
+    folder.mkdir()
+    bare_s, written_s = (least_cpu(lambda k=k: runs(k)) for k in ((), ("columns",)))
+    return frames, bare_s, written_s - bare_s
 
 
 def repeat(part: Path, number: int) -> None:

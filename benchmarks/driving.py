@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -615,7 +614,6 @@ class Certifying:
 
 STEPPED = ("s1", "s3", "s4", "merge")
 STEP_SEED = 1_500_000
-FRAMES = 350  # of a run of 35 s
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -633,17 +631,6 @@ def rows(quick: bool) -> Iterator[Row]:
         whole, bare = (min(times) for times in zip(*turns, strict=True))
         what = f"guarded step in SUMO, {name}, all signals"
         yield Row(what, whole, None, "libsumo alone in this step", bare)
-    with tempfile.TemporaryDirectory() as folder:
-        scenario, runs = load_scenario(STEPPED[0]), 40 if quick else 200
-        files = Shipped.in_folder(FOLDER, scenario.name)
-        planned = plan(scenario, files.model, load_policy(files.policy))
-        seeds = range(STEP_SEED, STEP_SEED + runs)
-        began = time.perf_counter()
-        todo = jobs(planned, scenario, seeds, Path(folder))
-        frames = sum(each.frames for each in campaign(todo, pool(2)))
-        took_s = (time.perf_counter() - began) * 200 * FRAMES / frames
-        what = f"200 guarded runs of 35 s, {STEPPED[0]}, two processes"
-        yield Row(what, took_s, 10.0)
 
 
 def _step(name: str, runs: int = 10) -> tuple[float, float]:

@@ -1,12 +1,14 @@
 """Figures of docs/fleet.md: the cost of counting, sending and merging.
 
-python benchmarks/run.py fleet
-python benchmarks/fleet.py         plan for a million vehicles, from figures
+    python benchmarks/fleet.py
+    python benchmarks/run.py fleet
+
+The first command prints the plan for a million vehicles; the second measures runs in
+several processes, with and without Ray.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from run import Row, installed, seconds
+from run import Row, installed
 
 from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
@@ -50,17 +52,6 @@ VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), 100 if quick else 1_000)
-        files = len(fleet.files)
-        yield Row(
-            f"reading, testing and merging {files:,} tallies of {STATES} states",
-            seconds(fleet.merged, repeat=3),
-            2.0 * files / 1_000,
-            "json.loads of the same files",
-            seconds(fleet.parsed, repeat=3),
-        )
-    yield Row("counting one frame of a guard", counting_s())
     one, two = (workers * LOOPS / bare_s(workers) for workers in (1, 2))
     yield Row("bare loops in two processes", two, None, "in one", one, rate=True)
     if installed("ray") and installed("libsumo"):
@@ -118,10 +109,6 @@ class Fleet:
         found = merge(self.model, read)
         assert len(found.added) == len(self.files)
         return found.model
-
-    def parsed(self) -> None:
-        for path in self.files:
-            json.loads(gzip.decompress(path.read_bytes()))
 
 
 def _abstraction() -> Abstraction:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes
@@ -30,7 +30,6 @@ MAX_BYTES = 512 << 20
 
 _TURNS = {2: LinkDirection.LEFT, 3: LinkDirection.RIGHT, 4: LinkDirection.U_TURN}
 _DRIVING = 2
-_CELL_M = 8.0
 _USUAL_WIDTH_M = 3.5
 _LONGEST_M = 10_000.0
 _MOST_M = 5_000_000.0
@@ -50,7 +49,6 @@ class Lane:
         turn: The direction of the turn.
         junction: The junction that contains the lane; empty outside junctions.
         driving: Whether the lane is for cars.
-        before: The ids of the lane's predecessors.
         after: The ids of the lane's successors.
         left: The adjacent lane to the left in the same direction, if any.
         right: The adjacent lane to the right in the same direction, if any.
@@ -67,7 +65,6 @@ class Lane:
     turn: LinkDirection
     junction: str
     driving: bool
-    before: tuple[str, ...]
     after: tuple[str, ...]
     left: str
     right: str
@@ -86,110 +83,12 @@ class Crosswalk:
     width_m: float
 
 
-class LanePoint(NamedTuple):
-    """A position relative to a lane: the distances along the lane and to the left of
-    its centre line, and the lane's heading.
-    """
-
-    lane: str
-    along_m: float
-    left_m: float
-    heading: float
-
-
+@dataclass(frozen=True, slots=True)
 class RoadMap:
-    """The lanes and crosswalks of a map, with a search for lanes near a point."""
+    """The lanes and crosswalks of a map, by id."""
 
-    def __init__(
-        self, lanes: Mapping[str, Lane], crosswalks: Mapping[str, Crosswalk]
-    ) -> None:
-        self.lanes, self.crosswalks = lanes, crosswalks
-        self._segments: dict[str, list[_Segment]] = {}
-        self._cells: dict[tuple[int, int], list[_Segment]] = {}
-        for lane in lanes.values():
-            if lane.driving:
-                self._segments[lane.name] = list(_segments(lane))
-                for segment in self._segments[lane.name]:
-                    for cell in segment.cells(reach=4.0):
-                        self._cells.setdefault(cell, []).append(segment)
-
-    def near(self, x: float, y: float) -> list[tuple[float, LanePoint]]:
-        """Returns the nearest position on each lane within 4 m of a point, and its
-        distance.
-        """
-        best: dict[str, tuple[float, LanePoint]] = {}
-        cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
-        for segment in self._cells.get(cell, ()):
-            off, place = segment.place(x, y)
-            known = best.get(place.lane)
-            if known is None or off < known[0]:
-                best[place.lane] = off, place
-        return [found for found in best.values() if found[0] < 4.0]
-
-    def on(self, lane: str, x: float, y: float) -> LanePoint:
-        """Returns the position on a lane that is nearest to a point."""
-        return min(s.place(x, y) for s in self._segments[lane])[1]
-
-
-class _Segment(NamedTuple):
-    lane: str
-    ax: float
-    ay: float
-    ux: float
-    uy: float
-    size: float
-    begin: float
-    scale: float
-    heading: float
-
-    def place(self, x: float, y: float) -> tuple[float, LanePoint]:
-        """Returns a point's distance from the segment and its position relative to the
-        lane.
-        """
-        dx, dy = x - self.ax, y - self.ay
-        along = dx * self.ux + dy * self.uy
-        left = dy * self.ux - dx * self.uy
-        over = along if along < 0.0 else max(0.0, along - self.size)
-        along = min(max(along, 0.0), self.size)
-        at = self.begin + along * self.scale
-        return math.hypot(over, left), LanePoint(self.lane, at, left, self.heading)
-
-    def cells(self, reach: float) -> Iterator[tuple[int, int]]:
-        bx, by = self.ax + self.size * self.ux, self.ay + self.size * self.uy
-        low_x = math.floor((min(self.ax, bx) - reach) / _CELL_M)
-        high_x = math.floor((max(self.ax, bx) + reach) / _CELL_M)
-        low_y = math.floor((min(self.ay, by) - reach) / _CELL_M)
-        high_y = math.floor((max(self.ay, by) + reach) / _CELL_M)
-        near = reach + _CELL_M
-        for i in range(low_x, high_x + 1):
-            mx = (i + 0.5) * _CELL_M
-            # The bounding box of a long segment has many cells that are not near it, so
-            # only the part of the segment that is near this column counts.
-            part = [0.0, self.size]
-            if self.ux:
-                ends = ((x - self.ax) / self.ux for x in (mx - near, mx + near))
-                part = [min(max(end, 0.0), self.size) for end in ends]
-            ys = [self.ay + self.uy * along for along in part]
-            low = max(low_y, math.floor((min(ys) - near) / _CELL_M))
-            high = min(high_y, math.floor((max(ys) + near) / _CELL_M))
-            for j in range(low, high + 1):
-                if self.place(mx, (j + 0.5) * _CELL_M)[0] <= near:
-                    yield i, j
-
-
-def _segments(lane: Lane) -> Iterator[_Segment]:
-    steps = list(zip(lane.shape, lane.shape[1:], strict=False))
-    drawn = length_of(lane.shape)
-    scale = lane.length_m / drawn if drawn > 0.0 and lane.length_m > 0.0 else 1.0
-    begin = 0.0
-    for (ax, ay), (bx, by) in steps:
-        size = math.hypot(bx - ax, by - ay)
-        if size <= 0.0:
-            continue
-        ux, uy = (bx - ax) / size, (by - ay) / size
-        heading = math.atan2(uy, ux)
-        yield _Segment(lane.name, ax, ay, ux, uy, size, begin, scale, heading)
-        begin += size * scale
+    lanes: Mapping[str, Lane]
+    crosswalks: Mapping[str, Crosswalk]
 
 
 # -- reading --------------------------------------------------------------------------
@@ -265,7 +164,7 @@ def read_map(message: Any, source: str = "") -> RoadMap:
 def _names(lanes: Iterable[Lane], crosswalks: Iterable[Crosswalk]) -> Iterator[object]:
     for lane in lanes:
         yield from (lane.name, lane.junction, lane.left, lane.right)
-        yield from (*lane.before, *lane.after, *lane.lights)
+        yield from (*lane.after, *lane.lights)
     for walk in crosswalks:
         yield from (walk.name, walk.junction)
 
@@ -315,7 +214,6 @@ def _lane(
         name, shape, length, width, max(0.0, each.speed_limit),
         _TURNS.get(each.turn, LinkDirection.FORWARD), junction,
         not each.HasField("type") or each.type == _DRIVING,
-        tuple(i.id for i in each.predecessor_id),
         tuple(i.id for i in each.successor_id),
         _first(each.left_neighbor_forward_lane_id),
         _first(each.right_neighbor_forward_lane_id),

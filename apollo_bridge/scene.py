@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.maps import LanePoint, Network
-from forewarn.plugins.driving.roads import LightName, Point, Roads
+from forewarn.apollo_bridge.maps import Network
+from forewarn.plugins.driving.places import Place, Places
+from forewarn.plugins.driving.roads import (
+    Lane,
+    LightName,
+    Link,
+    Point,
+    Roads,
+    heading_of,
+)
 from forewarn.plugins.driving.scene import (
     Colour,
     Lamps,
     Light,
     Mover,
-    Scene,
+    SeenScene,
     TurnSignal,
 )
 
@@ -53,12 +63,12 @@ TURN_SIGNALS = (
 """The turn signals, by their numbers in Apollo's chassis messages."""
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
-_ASIDE_M = 0.7  # a vehicle this far outside a lane still counts as on it
-_COURSE = math.radians(60.0)
-_PREFERENCE_M = 0.5
-_FIRST_STEPS = (2, 4, 6)
 _LATERAL = 0.3  # m/s; less is normal lane keeping
 _ROUTE_HOLDS_S = 1.0
+_ON_ROUTE_M, _PREDICTED_M = 0.5, 2.0
+"""How much farther a lane may be than another and still be chosen, because it is on the
+ego's route or on the predicted path of a vehicle.
+"""
 
 
 class Anywhere:
@@ -68,17 +78,20 @@ class Anywhere:
         return True
 
 
-class ApolloScene(Scene):
+class ApolloScene(SeenScene):
     """All road users at one point in time.
 
     Args:
         network: The map's lanes under the names that `roads` uses.
         roads: The roads.
+        places: Finds the lanes at a position.
         body: The dimensions of the ego vehicle.
     """
 
-    def __init__(self, network: Network, roads: Roads, body: Body) -> None:
-        super().__init__(roads, EGO)
+    def __init__(
+        self, network: Network, roads: Roads, places: Places, body: Body
+    ) -> None:
+        super().__init__(roads, EGO, places)
         self.network, self.body = network, body
         ego = Mover(EGO, 0.0, 0.0, 0.0, 0.0, body.length_m, body.width_m)
         self.vehicles[EGO] = ego
@@ -87,7 +100,6 @@ class ApolloScene(Scene):
         self._foretold: dict[str, Any] = {}
         self._taken: dict[str, tuple[str, float, Container[str]]] = {}
         self._lights: dict[str, Any] = {}
-        self._before: tuple[Point, str] = (0.0, 0.0), ""
 
     # -- the interface for the senses
     # ----------------------------------------------------------
@@ -103,9 +115,34 @@ class ApolloScene(Scene):
                 return known[2]
         if len(self._taken) > 2 * len(self.vehicles) + 16:
             self._taken = {n: k for n, k in self._taken.items() if n in self.vehicles}
-        edges = self.edges_ahead(self.foretold(vehicle.name))
+        edges = self._edges_ahead(vehicle)
         self._taken[vehicle.name] = vehicle.lane, self.time_s, edges
         return edges
+
+    def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
+        """Returns the lanes that a vehicle may take next: those of the route for the
+        ego, and for another vehicle those of the predicted path, if it is known.
+        """
+        if vehicle.name == EGO:
+            return super().onward(vehicle, lane)
+        stays = {link.via or link.to: self._stays(vehicle, link) for link in lane.links}
+        return [name for name in sorted(stays, key=lambda n: -stays[n]) if stays[name]]
+
+    def favour_m(self, vehicle: Mover, lane: str) -> float:
+        if vehicle.name == EGO:
+            return _ON_ROUTE_M if lane in self.route_lanes else 0.0
+        there = self.roads.lanes[lane]
+        entered = there.inside and not vehicle.lane
+        leads = entered and any(self._stays(vehicle, link) for link in there.links)
+        return _PREDICTED_M if leads else 0.0
+
+    def _stays(self, vehicle: Mover, link: Link) -> int:
+        """Returns how many points of a vehicle's predicted path are on the edge to
+        which a link leads.
+        """
+        edges = self.edges_of(vehicle)
+        edge = self.roads.lanes[link.to].edge
+        return edges[edge] if isinstance(edges, Counter) else 0
 
     def next_crosswalk(self, person: Mover) -> str:
         """Returns the crosswalk that a pedestrian is predicted to reach; empty if
@@ -142,31 +179,32 @@ class ApolloScene(Scene):
         ego is off the map.
         """
         body, ego = self.body, self.ego
+        point, lane = (ego.x, ego.y), ego.lane
         heading = pose.heading
         ego.x = pose.position.x + body.front_m * math.cos(heading)
         ego.y = pose.position.y + body.front_m * math.sin(heading)
         ego.heading, ego.speed = heading, speed
         passed_s, self.time_s = time_s - self.time_s, time_s
-        place = self._place(ego, self.route_lanes)
+        place = self.settle(ego)
         ego.lane, ego.lateral = "", 0.0
         if place is not None:
-            ego.lane = self.network.name_of[place.lane]
-            ego.at_m = place.along_m
-            if passed_s > 0.0:
-                self._drift(place, passed_s)
-        self._before = (ego.x, ego.y), "" if place is None else place.lane
+            ego.lane, ego.at_m = place.lane, place.along_m
+            if lane and passed_s > 0.0:
+                ego.lateral = self._drift_m(place, point, lane) / passed_s
+                ego.lateral = ego.lateral if abs(ego.lateral) > _LATERAL else 0.0
         shown = chassis.signal
         ego.signal = TURN_SIGNALS[shown.turn_signal]
         ego.lamps = Lamps(bool(shown.low_beam), bool(shown.high_beam))
 
-    def _drift(self, place: LanePoint, passed_s: float) -> None:
-        """Computes the ego's lateral speed from its previous position."""
-        point, lane = self._before
-        if not lane or place.lane in self.network.map.lanes[lane].after:
-            return  # the ego has changed lanes, and lanes need not join smoothly
-        was = self.network.map.on(place.lane, *point)
-        aside = (place.left_m - was.left_m) / passed_s
-        self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
+    def _drift_m(self, place: Place, point: Point, lane: str) -> float:
+        """Returns how far the ego has moved to the left since it was at a point of a
+        lane; 0 if it has left the edge, because lanes need not join smoothly.
+        """
+        lanes, heading = self.roads.lanes, math.degrees(self.ego.heading)
+        if lanes[lane].edge != lanes[place.lane].edge:
+            return 0.0
+        was = self.places.on(place.lane, *point, heading)
+        return 0.0 if was is None else place.left_m - was.left_m
 
     def see_others(self, obstacles: Any, prediction: Any, lights: Any) -> None:
         """Updates the other road users and the traffic lights.
@@ -191,7 +229,9 @@ class ApolloScene(Scene):
                 mover = mover_of(obstacle)
                 mover.x += mover.length / 2.0 * math.cos(mover.heading)
                 mover.y += mover.length / 2.0 * math.sin(mover.heading)
-                self._settle(mover, self.vehicles.get(mover.name))
+                before = self.vehicles.get(mover.name)
+                mover.lane = "" if before is None else before.lane
+                self.locate(mover, obstacle.velocity.x, obstacle.velocity.y)
                 vehicles[mover.name] = mover
         self.vehicles, self.people = vehicles, people
 
@@ -206,80 +246,19 @@ class ApolloScene(Scene):
         paths = (point.path_point for point in likely.trajectory_point)
         return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
-    def _settle(self, mover: Mover, before: Mover | None) -> None:
-        """Finds the lane of a road user. Where lanes overlap inside a junction, the
-        previous lane is kept or the predicted path decides.
+    def _edges_ahead(self, vehicle: Mover) -> Container[str]:
+        """Returns the edges along a vehicle's predicted path with the number of points
+        on each, or `Anywhere` if the path does not leave the vehicle's edge.
         """
-        fitting = list(self._fitting(mover))
-        if not fitting:
-            return
-        best = min(fitting)[1]
-        lanes = self.network.map.lanes
-        if lanes[best.lane].junction and len(fitting) > 1:
-            kept = before and before.lane and self.network.lane_of[before.lane]
-            stays = [p for _, p in fitting if kept and p.lane == kept.name]
-            if stays and kept and kept.junction:
-                best = stays[0]
-            else:
-                way = self.foretold(mover.name)
-                best = min(fitting, key=lambda f: f[0] - 2.0 * self._led(f[1], way))[1]
-        mover.lane = self.network.name_of[best.lane]
-        mover.at_m = best.along_m
-
-    def _fitting(self, mover: Mover) -> list[tuple[float, LanePoint]]:
-        """Returns the lanes that a road user may be on, with a cost for each."""
-        found: list[tuple[float, LanePoint]] = []
-        lanes = self.network.map.lanes
-        for off, place in self.network.map.near(mover.x, mover.y):
-            turned = abs(math.remainder(mover.heading - place.heading, math.tau))
-            width = lanes[place.lane].width_m
-            if turned < _COURSE and off < width / 2.0 + _ASIDE_M:
-                found.append((off + 0.5 * turned, place))
-        return found
-
-    def _place(self, mover: Mover, prefers: frozenset[str]) -> LanePoint | None:
-        fitting = self._fitting(mover)
-        if not fitting:
-            return None
-        return min(
-            fitting,
-            key=lambda f: f[0] - (_PREFERENCE_M if f[1].lane in prefers else 0.0),
-        )[1]
-
-    def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
-        """Returns how many of the first predicted points are on a lane or its
-        successors.
-        """
-        lanes = self.network.map.lanes
-        onward = [place.lane]
-        lane = lanes[place.lane]
-        for _ in range(4):
-            following = next(self.network.after(lane), None)
-            if following is None:
-                break
-            onward.append(following.name)
-            lane = following
-        hits = 0
-        for index in _FIRST_STEPS:
-            if index < len(way):
-                near = self.network.map.near(*way[index])
-                hits += any(p.lane in onward and off < 1.0 for off, p in near)
-        return hits
-
-    def edges_ahead(self, way: Sequence[Point]) -> Container[str]:
-        """Returns the edges along a path, or `Anywhere` if the path does not leave its
-        first edge.
-        """
-        edges: dict[str, None] = {}
-        lanes, network = self.network.map.lanes, self.network
-        for a, b in zip(way, way[1:], strict=False):
-            heading = math.atan2(b[1] - a[1], b[0] - a[0])
-            for off, place in network.map.near(*b):
-                turned = abs(math.remainder(heading - place.heading, math.tau))
-                lane = lanes[place.lane]
-                if not lane.junction and off < lane.width_m / 2.0 and turned < _COURSE:
-                    edges[network.edge_of[network.name_of[lane.name]]] = None
-        return edges if len(edges) > 1 else Anywhere()
+        edges: Counter[str] = Counter()
+        for a, b in pairwise(self.foretold(vehicle.name)):
+            heading = math.degrees(heading_of((a, b)))
+            for place in self.places.near(*b, heading):
+                lane = self.roads.lanes[place.lane]
+                if not lane.inside and abs(place.left_m) < lane.width / 2.0:
+                    edges[lane.edge] += 1
+        own = {self.roads.lanes[vehicle.lane].edge} if vehicle.lane else set()
+        return edges if edges.keys() - own else Anywhere()
 
 
 def check_obstacles(obstacles: Any) -> None:

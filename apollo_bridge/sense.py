@@ -9,7 +9,7 @@ contain NaN are invalid.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
@@ -21,6 +21,7 @@ from forewarn.apollo_bridge.scene import (
     Body,
     check_obstacles,
 )
+from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import (
     SceneShown,
@@ -79,7 +80,6 @@ the other road users are unknown.
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
 _AUTO = 1
-_WAY_M = 250.0
 
 
 def provided(
@@ -127,6 +127,7 @@ class ApolloSenses:
         self._period_s = period_s
         self._network = Network(road_map)
         self._roads = Roads(self._network)
+        self._places = Places(self._roads)
         self.reset()
 
     def resize(self, body: Body) -> None:
@@ -137,7 +138,7 @@ class ApolloSenses:
         """Begins an episode."""
         self.fault = ""
         self._speed: float | None = None
-        scene = ApolloScene(self._network, self._roads, self._body)
+        scene = ApolloScene(self._network, self._roads, self._places, self._body)
         surroundings = Surroundings(**self._told)
         self._looking = _Looking(scene, surroundings, self._period_s)
 
@@ -265,7 +266,8 @@ class _Looking:
         routing = inputs.get("routing")
         if not line and routing is not None:
             line = [s.id for r in routing.road for p in r.passage for s in p.segment]
-        scene.route_lanes = frozenset(line)
+        named = [n for n in map(scene.network.name_of.get, line) if n is not None]
+        scene.route_lanes = frozenset(named)
         pose, chassis = inputs["localization"].pose, inputs["chassis"]
         if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
             raise SignalFault("localization has no position or heading")
@@ -275,7 +277,7 @@ class _Looking:
         scene.see_others(
             inputs.get("obstacles"), inputs.get("prediction"), inputs.get("lights")
         )
-        scene.route = tuple(dict.fromkeys(self._edges_of(line)))
+        scene.route = self._route(named)
         hit = scene.struck(math.inf) is not None
         values = self._senses.values(time_s, hit, chassis.signal.horn)
         if planning is not None:
@@ -284,37 +286,17 @@ class _Looking:
             values["speed_limit"] = None
         return values
 
-    # -- the ego's path ----------------------------------------------------------------
-
-    def _edges_of(self, line: list[str]) -> Iterator[str]:
-        network = self.scene.network
-        lane = network.lane_of[self.scene.ego.lane]
-        here = lane
-        while here.junction:
-            before = next((n for n in here.before if n in network.name_of), None)
-            if before is None:
-                break
-            here = network.map.lanes[before]
-        own = network.edge_of[network.name_of[here.name]]
-        yield own
-        named = [network.name_of[n] for n in line if n in network.name_of]
-        ahead = [network.edge_of[n] for n in named if not n.startswith(":")]
-        if own in ahead:
-            yield from ahead[ahead.index(own) + 1 :]
-        elif lane.junction or named:
-            yield from ahead
+    def _route(self, named: list[str]) -> tuple[str, ...]:
+        """Returns the edges of the ego's route, given its lanes; without lanes, the
+        edges straight ahead.
+        """
+        scene, lanes = self.scene, self.scene.roads.lanes
+        scene.route = ()
+        onward = scene.straight_on(scene.ego)
         if not named:
-            yield from self._straight_on(lane.name)
-
-    def _straight_on(self, name: str) -> Iterator[str]:
-        """Yields the edges straight ahead within 250 m, for an unknown route."""
-        network = self.scene.network
-        lane, left_m = network.map.lanes[name], _WAY_M
-        while left_m > 0.0:
-            onward = sorted(network.after(lane), key=lambda n: n.turn != "forward")
-            if not onward:
-                return
-            lane = onward[0]
-            left_m -= lane.length_m
-            if not lane.junction:
-                yield network.edge_of[network.name_of[lane.name]]
+            return onward
+        own = onward[0] if onward else lanes[scene.ego.lane].edge
+        ahead = [lanes[name].edge for name in named if not lanes[name].inside]
+        if own in ahead:
+            del ahead[: ahead.index(own) + 1]
+        return tuple(dict.fromkeys((own, *ahead)))

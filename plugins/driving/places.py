@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from forewarn.plugins.driving.roads import (
@@ -58,34 +59,39 @@ class Places:
         self._lines = {
             lane.name: _Line(lane) for lane in roads.lanes.values() if lane.for_cars
         }
-        self._cells: dict[tuple[int, int], list[str]] = {}
+        self._cells: dict[tuple[int, int], dict[str, list[_Part]]] = {}
         for name, line in self._lines.items():
-            for cell in line.cells():
-                names = self._cells.setdefault(cell, [])
-                if name not in names:
-                    names.append(name)
+            for part in line.parts:
+                for cell in part.cells(line.reach):
+                    lines = self._cells.setdefault(cell, {})
+                    lines.setdefault(name, []).append(part)
 
     def near(self, x: float, y: float, heading_deg: float) -> Iterator[Place]:
         """Yields the lanes that fit the position and heading of a road user."""
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
-        yield from self.among(self._cells.get(cell, ()), x, y, heading_deg)
+        for name, parts in self._cells.get(cell, {}).items():
+            yield from self._fitting(name, parts, x, y, heading_deg)
 
-    def among(
-        self, names: Iterable[str], x: float, y: float, heading_deg: float
+    def on(self, name: str, x: float, y: float, heading_deg: float) -> Place | None:
+        """Returns the position on this lane, or None if the lane does not fit."""
+        parts = self._lines[name].parts
+        return next(self._fitting(name, parts, x, y, heading_deg), None)
+
+    def _fitting(
+        self, name: str, parts: Sequence[_Part], x: float, y: float, heading_deg: float
     ) -> Iterator[Place]:
-        """Like `near`, but searches only these lanes."""
-        for name in names:
-            line = self._lines[name]
-            along, left, heading = line.project(x, y)
-            turned = abs((heading_deg - heading + 180.0) % 360.0 - 180.0)
-            beyond = max(-along, along - line.length, 0.0)
-            if (
-                turned < _COURSE_DEG
-                and abs(left) < line.half + _ASIDE_M
-                and beyond < _ASIDE_M
-            ):
-                off = abs(left) + _TURNED_M * turned + 2.0 * beyond
-                yield Place(name, min(max(along, 0.0), line.length), left, off)
+        line, nearest = self._lines[name], math.inf
+        for part in parts:
+            ahead, over, aside = part.beside(x, y)
+            if (away := math.hypot(over, aside)) < nearest:
+                nearest, found = away, (part, part.start + ahead, aside)
+        part, along, left = found
+        turned = abs((heading_deg - part.heading_deg + 180.0) % 360.0 - 180.0)
+        beyond = max(-along, along - line.length, 0.0)
+        if turned < _COURSE_DEG and nearest < line.reach and beyond < _ASIDE_M:
+            at_m = min(max(along, 0.0), line.length) * line.scale
+            cost = abs(left) + _TURNED_M * turned + 2.0 * beyond
+            yield Place(name, at_m, left, cost)
 
     def at(self, name: str, along_m: float) -> tuple[Point, float]:
         """Returns the point at a distance along a lane's centre line, and the heading
@@ -93,71 +99,90 @@ class Places:
 
         The distance is in m, and the heading in degrees.
         """
-        return self._lines[name].at(along_m)
+        line = self._lines[name]
+        along = along_m / line.scale
+        part = next((p for p in line.parts if along <= p.end), line.parts[-1])
+        ahead = along - part.start
+        return (part.x + ahead * part.ux, part.y + ahead * part.uy), part.heading_deg
+
+
+class _Part(NamedTuple):
+    """A straight part of a lane's centre line.
+
+    Args:
+        x: The x coordinate of the start.
+        y: The y coordinate of the start.
+        ux: The x component of the direction.
+        uy: The y component of the direction.
+        start: The position of the start along the line in m.
+        end: The position of the end along the line in m.
+        low: The lowest distance from the start of a point beside the part, in m; the
+            first part is extended straight before the line.
+        high: The highest such distance in m; the last part is extended, too.
+    """
+
+    x: float
+    y: float
+    ux: float
+    uy: float
+    start: float
+    end: float
+    low: float
+    high: float
+
+    @property
+    def heading_deg(self) -> float:
+        return math.degrees(math.atan2(self.uy, self.ux))
+
+    def beside(self, x: float, y: float) -> tuple[float, float, float]:
+        """Returns a point's distances along the part, beyond its ends, and to its left,
+        in m.
+        """
+        dx, dy = x - self.x, y - self.y
+        ahead = dx * self.ux + dy * self.uy
+        near = min(max(ahead, self.low), self.high)
+        return near, ahead - near, self.ux * dy - self.uy * dx
+
+    def cells(self, reach: float) -> set[tuple[int, int]]:
+        """Returns the grid cells in which a road user on this part may be."""
+        length = self.end - self.start
+        steps = max(1, math.ceil(length / (_CELL_M / 2.0)))
+        aheads = [length * i / steps for i in range(steps + 1)]
+        return {
+            (
+                math.floor((self.x + ahead * self.ux + dx) / _CELL_M),
+                math.floor((self.y + ahead * self.uy + dy) / _CELL_M),
+            )
+            for ahead in aheads
+            for dx in (-reach, reach)
+            for dy in (-reach, reach)
+        }
 
 
 class _Line:
-    """The centre line of a lane, onto which points can be projected."""
+    """The centre line of a lane.
+
+    A map may give a lane a length other than that of its line. The attribute `scale` is
+    the ratio of the two.
+    """
 
     def __init__(self, lane: Lane) -> None:
-        self.half = lane.width / 2.0
-        parts: list[tuple[float, float, float, float, float, float]] = []
-        along = 0.0
-        for (ax, ay), (bx, by) in zip(lane.shape, lane.shape[1:], strict=False):
-            length = math.hypot(bx - ax, by - ay)
-            if length > 0.0:
-                parts.append(
-                    (ax, ay, (bx - ax) / length, (by - ay) / length, length, along)
+        self.reach = lane.width / 2.0 + _ASIDE_M
+        pairs = [(a, b) for a, b in pairwise(lane.shape) if math.dist(a, b) > 0.0]
+        self.parts: list[_Part] = []
+        self.length = 0.0
+        for i, ((ax, ay), (bx, by)) in enumerate(pairs):
+            size = math.hypot(bx - ax, by - ay)
+            begin, self.length = self.length, self.length + size
+            self.parts.append(
+                _Part(
+                    ax, ay, (bx - ax) / size, (by - ay) / size, begin, self.length,
+                    -math.inf if i == 0 else 0.0,
+                    math.inf if i == len(pairs) - 1 else size,
                 )
-                along += length
-        self._parts = parts
-        self.length = along
-
-    def project(self, x: float, y: float) -> tuple[float, float, float]:
-        """Returns a point's distances along the line and to its left, and the line's
-        heading.
-
-        The distances are in m, and the heading in degrees.
-        """
-        nearest = math.inf
-        found = (0.0, 0.0, 1.0, 0.0)
-        last = len(self._parts) - 1
-        for i, (ax, ay, ux, uy, length, start) in enumerate(self._parts):
-            dx, dy = x - ax, y - ay
-            ahead = dx * ux + dy * uy
-            left = ux * dy - uy * dx
-            # A lane is extended straight beyond its ends.
-            over = 0.0
-            if ahead < 0.0 and i > 0:
-                over, ahead = ahead, 0.0
-            elif ahead > length and i < last:
-                over, ahead = ahead - length, length
-            away = over * over + left * left
-            if away < nearest:
-                nearest, found = away, (start + ahead, left, ux, uy)
-        along, left, ux, uy = found
-        return along, left, math.degrees(math.atan2(uy, ux))
-
-    def at(self, along: float) -> tuple[Point, float]:
-        part = next((p for p in self._parts if along <= p[5] + p[4]), self._parts[-1])
-        ax, ay, ux, uy, _, start = part
-        ahead = along - start
-        return (ax + ahead * ux, ay + ahead * uy), math.degrees(math.atan2(uy, ux))
-
-    def cells(self) -> Iterator[tuple[int, int]]:
-        """Yields the grid cells in which a road user on the lane may be."""
-        reach = self.half + _ASIDE_M
-        for ax, ay, ux, uy, length, _ in self._parts:
-            steps = max(1, math.ceil(length / (_CELL_M / 2.0)))
-            for i in range(steps + 1):
-                ahead = length * i / steps
-                x, y = ax + ahead * ux, ay + ahead * uy
-                for dx in (-reach, reach):
-                    for dy in (-reach, reach):
-                        yield (
-                            math.floor((x + dx) / _CELL_M),
-                            math.floor((y + dy) / _CELL_M),
-                        )
+            )  # fmt: skip
+        given = lane.length > 0.0 and not math.isclose(lane.length, self.length)
+        self.scale = lane.length / self.length if given else 1.0
 
 
 _CROSSWALK_CELL_M = 16.0

@@ -457,6 +457,10 @@ class SeenScene(Scene):
         aside = vy * math.cos(along) - vx * math.sin(along)
         mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
 
+    def favour_m(self, vehicle: Mover, lane: str) -> float:
+        """Returns the distance by which another lane must be nearer to be chosen."""
+        return 0.0
+
     def settle(self, mover: Mover) -> Place | None:
         """Returns the most likely lane of a road user, or None."""
         lane = self.roads.lanes.get(mover.lane)
@@ -464,7 +468,7 @@ class SeenScene(Scene):
         fitting = list(self.places.near(x, y, heading))
         if not fitting:
             return None
-        best = min(fitting, key=lambda place: place.off)
+        best = min(fitting, key=lambda p: p.off - self.favour_m(mover, p.lane))
         if lane is None:
             return best
         own = next((p for p in fitting if p.lane == lane.name), None)

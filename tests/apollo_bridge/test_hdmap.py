@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.apollo_bridge.channels import messages
 from forewarn.apollo_bridge.lockstep import draw_map
 from forewarn.apollo_bridge.maps import Network, RoadMap, load_map, read_map
+from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import Link, Passage, Roads
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.sense import SumoNet
@@ -143,10 +145,24 @@ def test_name_that_is_not_text_is_rejected() -> None:
 def test_long_segment_is_found_along_its_whole_length() -> None:
     made = Map()
     lane(made, "long", [(0.0, 0.0), (3_000.0, 4_000.0)])
-    found = read_map(made)
+    found, heading = places(read_map(made)), math.degrees(math.atan2(4.0, 3.0))
     for along in range(0, 5_001, 3):
-        ((off, place),) = found.near(0.6 * along + 2.4, 0.8 * along - 1.8)
-        assert off == pytest.approx(3.0) and place.along_m == pytest.approx(along)
+        (place,) = found.near(0.6 * along + 2.0, 0.8 * along - 1.5, heading)
+        assert place.left_m == pytest.approx(-2.5)
+        assert place.along_m == pytest.approx(along)
+
+
+def test_positions_are_relative_to_the_length_that_the_map_states() -> None:
+    made = Map()
+    lane(made, "a", [(0.0, 0.0), (40.0, 0.0), (40.0, 60.0)]).length = 200.0
+    found = places(read_map(made))
+    (place,) = found.near(40.0, 30.0, 90.0)
+    assert place.along_m == pytest.approx(140.0)
+    assert found.at("e0_0", 140.0) == ((40.0, pytest.approx(30.0)), 90.0)
+
+
+def places(road_map: RoadMap) -> Places:
+    return Places(Roads(Network(road_map)))
 
 
 @given(st.data())
@@ -163,6 +179,7 @@ def test_an_altered_map_is_read_or_rejected(data: st.DataObject) -> None:
         roads = Roads(network)
         for lane, link in list(ways(roads)):
             roads.way(lane, (roads.lanes[lane].edge, roads.lanes[link.to].edge))
+        Places(roads)
     except (InvalidInput, DecodeError):
         pass
 
@@ -228,21 +245,21 @@ class TestOthersMaps:
         Roads(network)
 
 
-@pytest.fixture(scope="module")
-def road_map(crossing: Any) -> RoadMap:
-    return read_map(crossing)
-
-
 @given(along=st.floats(0.0, 223.9), left=st.floats(-1.5, 1.5))
-def test_a_position_on_a_lane_is_found_again(
-    road_map: RoadMap, along: float, left: float
-) -> None:
+def test_a_position_on_a_lane_is_found_again(along: float, left: float) -> None:
     # It leads west at y = 1.6 + 3.25 …, so left of it is south.
-    shape = road_map.lanes["east_in_1"].shape
+    network, found = crossing_places()
+    name = network.name_of["east_in_1"]
+    shape = network.lane_of[name].shape
     x, y = shape[0][0] - along, shape[0][1] - left
-    near = {place.lane: (off, place) for off, place in road_map.near(x, y)}
-    off, place = near["east_in_1"]
-    assert off == pytest.approx(abs(left), abs=1e-6)
+    place = {place.lane: place for place in found.near(x, y, 180.0)}[name]
+    assert place.off == pytest.approx(abs(left), abs=1e-6)
     assert place.along_m == pytest.approx(along, abs=1e-6)
     assert place.left_m == pytest.approx(left, abs=1e-6)
-    assert road_map.on("east_in_1", x, y) == place
+    assert found.on(name, x, y, 180.0) == place
+
+
+@cache
+def crossing_places() -> tuple[Network, Places]:
+    network = Network(read_map(draw_map("crossing")))
+    return network, Places(Roads(network))

@@ -79,9 +79,9 @@ def convert(
 def import_(file: File, /, *, out: File) -> None:
     """Import a chain from another tool.
 
-    The format is detected from the content: the PRISM language and UMB (which need the
-    extra storm), explicit files of PRISM or Storm (give the .tra file; .lab and .sta
-    must be next to it), Storm DRN, ProbGuard's model.json, or Forewarn's own JSON.
+    The format is detected from the content: the PRISM language, Storm DRN and UMB
+    (which need the extra storm), explicit files of PRISM or Storm (give the .tra file;
+    .lab and .sta must be next to it), ProbGuard's model.json, or Forewarn's own JSON.
 
     Args:
         out: Write the model to this file.

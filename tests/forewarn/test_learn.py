@@ -186,7 +186,7 @@ def test_trace_that_is_counted_twice_is_reported(out: Path) -> None:
 
 
 def test_a_published_chain_cannot_be_updated(out: Path) -> None:
-    done = forewarn("learn", RUNS, "--update", GOLDEN / "kettle.drn", "--out", out)
+    done = forewarn("learn", RUNS, "--update", GOLDEN / "kettle.json", "--out", out)
     assert done.exit_code == 2 and "no transition counts" in done.output
 
 

@@ -609,11 +609,8 @@ def test_tune_rejects_a_model_without_abstraction_before_simulating(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forewarn.scenarios.training.train.collected", None)
-    path = tmp_path / "model.drn"
-    path.write_text(
-        "@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n1\n"
-        "@nr_choices\n1\n@model\nstate 0 init\n\taction 0\n\t\t0 : 1\n"
-    )
+    path = tmp_path / "model.tra"
+    path.write_text("1 1\n0 0 1\n")
     out = tmp_path / "policy.yaml"
     status, line = refused("tune", "tiny-road", "--model", path, "--out", out)
     assert (

@@ -70,7 +70,7 @@ def test_the_json_has_the_promised_shape(kettle: Path) -> None:
 
 
 def test_a_published_chain_has_no_counts() -> None:
-    found = shown(GOLDEN / "kettle.drn")
+    found = shown(GOLDEN / "kettle.json")
     assert found["counts"] == {} and found["training"] == {}
     assert found["rows"]["1"] == {"1": 0.7, "2": 0.2, "3": 0.1}
     assert found["labels"] == {"hot": ["2"], "dry": ["3"]} and found["initial"] == "0"

@@ -311,9 +311,6 @@ _EDGES: dict[str, tuple[bytes, ...]] = {
         b'"counts":{"a":{"a":%d}}}' % 10**30,
     ),
     "explicit": (b"10000000 1\n0 0 1", b"dtmc\n0 9999999 1", b"5 99999999\n0 0 1"),
-    "drn": (
-        b"@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n10000000\n@model\n",
-    ),
 }  # fmt: skip
 
 
@@ -366,7 +363,6 @@ READERS = [
     _reader("support", ".json", _support),
     _reader("own model", ".json", _model),
     _reader("guarded model", ".json", _guarded),
-    _reader("drn", ".drn", _model),
     _reader("explicit", ".tra", _model),
     _reader("labels", ".lab", _beside),
     _reader("variables", ".sta", _beside),

@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from forewarn.abstractions.abstraction import from_expressions
@@ -20,7 +19,6 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats.files import chain_as_text
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
@@ -165,10 +163,6 @@ def model() -> Model:
 
 def model_json(of: Model) -> bytes:
     return json.dumps(model_as_dict(of), indent=1).encode()
-
-
-def _written(kind: str) -> bytes:
-    return chain_as_text(chain(), kind).encode()
 
 
 def explicit(suffix: str = ".tra") -> bytes:
@@ -324,12 +318,6 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
             "53": (Step("slow", 0.4, False),),
         }
     )
-    valued = Chain.from_rows(
-        ["a=0,b=false", "a=1,b=false", "a=1,b=true"],
-        {0: {1: 0.5, 2: 0.5}, 1: {0: 1.0}, 2: {2: 1.0}},
-        initial=0,
-        variables={"a": np.array([0, 1, 1]), "b": np.array([0, 0, 1])},
-    )
     found = {
         "vocabulary": (_yaml(VOCABULARY),),
         "abstraction": (
@@ -358,7 +346,6 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "support": (b'{"s0": ["s1", "s2"], "s1": ["s1"], "s2": []}',),
         "own model": (model_json(model()), model_json(Model(chain()))),
         "guarded model": (model_json(model()),),
-        "drn": (_written("drn"), chain_as_text(valued, "drn").encode()),
         "explicit": (explicit(), b"dtmc\n0 1 0.5\n0 0 0.5\n1 1 1\n"),
         "labels": (
             explicit(".lab"),

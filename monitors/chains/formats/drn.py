@@ -1,33 +1,33 @@
-"""Storm's DRN format: one text file with states, labels and transitions."""
+"""Storm's DRN format: one text file with states, labels and transitions.
+
+Storm reads the file; the names and variables of states, which are comments, are read by
+us.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from forewarn.abstractions.errors import InvalidModel
 from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
     VALUE,
-    Valuation,
-    assembled,
-    assignment,
-    from_valuations,
-    numbered_lines,
     printable,
-    probability,
     valuation_texts,
+    value_of,
 )
+from forewarn.monitors.chains.formats.storm import build
 
-_STATE = re.compile(r"state\s+(\d+)((?:\s+(?:\[[^\]]*\]|![^\s]+))*)(.*)", re.ASCII)
-_TRANSITION = re.compile(r"(\d+)\s*:\s*(\S+)", re.ASCII)
-_LABEL = re.compile(r'"([^"]*)"|(\S+)')
-_BETWEEN = re.compile("[,&]")
+_BUILD = "model = stormpy.build_model_from_drn[{}](source)"
+
+_RATIONAL = re.compile(r"^@value_type:\s*rational\b", re.MULTILINE)
+_SIZE = re.compile(r"^@nr_states\s+(\d{1,18})", re.MULTILINE | re.ASCII)
+_COMMENT = re.compile(r"^state\s[^\n]*\n\s*//([^\n]*)", re.MULTILINE)
+_ASSIGNED = re.compile(rf"(!?)\s*(\w+)(?:\s*=\s*({VALUE.pattern}))?", re.ASCII)
+_HEAD = 1000
+_BETWEEN = re.compile(r"\s*[,&]\s*")
 
 
 def recognises(head: str) -> bool:
@@ -35,140 +35,41 @@ def recognises(head: str) -> bool:
 
 
 def read_drn(text: str, source: str = "") -> Chain:
-    """Parses a chain from DRN text."""
-    return _Parser(text, source).parse()
+    """Reads a chain from DRN text.
 
-
-class _Parser:
-    def __init__(self, text: str, source: str) -> None:
-        self.source = source
-        self.lines = self._numbered(text)
-        self.line = 0
-        self.n = 0
-        self.rows: dict[int, dict[int, Fraction]] = {}
-        self.labels: dict[str, set[int]] = {}
-        self.comments: dict[int, str] = {}
-
-    def _numbered(self, text: str) -> Iterator[str]:
-        for self.line, line in numbered_lines(text):
-            yield line
-
-    def error(self, problem: str, mend: str = "") -> InvalidModel:
-        place = f"line {self.line}"
-        return InvalidModel(problem, source=self.source, place=place, mend=mend)
-
-    def parse(self) -> Chain:
-        self._header()
-        state: int | None = None
-        choices = transitions = 0
-        for line in self.lines:
-            if line.startswith("//"):
-                if state is not None and choices == 0:
-                    self.comments[state] = line[2:].strip()
-            elif match := _STATE.fullmatch(line):
-                state, choices = self._state(match), 0
-            elif state is not None and re.match(r"action\b", line):
-                choices += 1
-                if choices > 1:
-                    raise self.error(
-                        f"state {state} has several actions, so the model is not a "
-                        "Markov chain"
-                    )
-            elif state is not None and (match := _TRANSITION.fullmatch(line)):
-                transitions += 1
-                if transitions % 65536 == 0:
-                    check_size(self.n, transitions, self.source)
-                self._transition(state, match)
-            elif line:
-                raise self.error(f"expected a state or a transition, found {line:.40}")
-        return self._chain()
-
-    def _header(self) -> None:
-        for line in self.lines:
-            key, _, value = line.partition(":")
-            if key == "@type" and value.strip().lower() != "dtmc":
-                raise self.error(
-                    f"the model is of type {value.strip()}; only DTMCs can be read"
-                )
-            if key == "@value_type" and value.strip() not in ("double", "rational"):
-                raise self.error(f"the value type {value.strip()} is not supported")
-            if key == "@parameters" and (names := next(self.lines, "")):
-                raise self.error(f"parametric chains are not supported: {names:.40}")
-            if key == "@nr_states":
-                size = value.strip() or next(self.lines, "")
-                if not re.fullmatch(r"\d{1,18}", size, re.ASCII):
-                    raise self.error(f"expected the number of states, found {size:.40}")
-                self.n = int(size)
-                check_size(self.n, source=self.source)
-            if key == "@model":
-                break
-        else:
-            raise self.error("the file ends before @model")
-        if not self.n:
-            raise self.error("the number of states is missing", "add @nr_states")
-
-    def _number(self, text: str) -> int:
-        if len(text) > 18 or int(text) >= self.n:
-            raise self.error(f"unknown state {text:.40}: there are {self.n} states")
-        return int(text)
-
-    def _state(self, match: re.Match[str]) -> int:
-        state = self._number(match[1])
-        if state in self.rows:
-            raise self.error(f"state {state} appears twice")
-        self.rows[state] = {}
-        for quoted, plain in _LABEL.findall(match[3]):
-            self.labels.setdefault(quoted or plain, set()).add(state)
-        return state
-
-    def _transition(self, state: int, match: re.Match[str]) -> None:
-        target, row = self._number(match[1]), self.rows[state]
-        if target in row:
-            raise self.error(f"the transition from {state} to {target} appears twice")
-        row[target] = probability(match[2], self.source, f"line {self.line}")
-
-    def _chain(self) -> Chain:
-        for state in range(self.n):
-            if state not in self.rows:
-                raise self.error(f"state {state} of {self.n} is missing")
-        names, variables = self._names()
-        return assembled(self.rows, self.labels, names, variables, self.source)
-
-    def _names(self) -> tuple[list[str], Mapping[str, NDArray[np.int64]]]:
-        """Returns state names from the comments, where Storm writes valuations and we
-        write names.
-        """
-        texts = [self.comments.get(i, "") for i in range(self.n)]
-        if len(set(texts)) == self.n and all(texts):
-            if not all(text.startswith("[") for text in texts):
-                return texts, {}
-            valuations = _valuations(texts)
-            if valuations[0]:
-                return from_valuations(valuations)
-        return [str(i) for i in range(self.n)], {}
-
-
-def _valuations(texts: Sequence[str]) -> list[Valuation]:
-    """Returns the variables in `[x=3\t& !b]`, where Storm leaves out a Boolean that is
-    true.
+    Raises:
+        MissingDependency: stormpy is not installed.
+        InvalidModel: Storm rejects the text, or it describes no DTMC.
+        TooLarge: Storm exceeds its time or memory limit, or the chain is too large.
     """
-    rows = [[part.strip() for part in _BETWEEN.split(t.strip("[]"))] for t in texts]
-    names: list[str] = []
-    if len({len(row) for row in rows}) == 1:
-        for column in zip(*rows, strict=True):
-            found = {part.partition("=")[0].lstrip("!").strip() for part in column}
-            names.append(" or ".join(found - {""}))
-    valuations = []
-    for row in rows:
-        valuation = []
-        for name, part in zip(names, row, strict=False):
-            value = part.partition("=")[2].strip()
-            value = value or ("false" if part.startswith("!") else "true")
-            if not re.fullmatch(r"\w+", name, re.ASCII) or not VALUE.fullmatch(value):
-                return [()]
-            valuation.append(assignment(name, value))
-        valuations.append(tuple(valuation))
-    return valuations
+    if size := _SIZE.search(text[:_HEAD]):
+        check_size(int(size[1]), source=source)
+    # Doubles are printed with the fewest digits, so decimals remain exact.
+    number = "stormpy.Rational" if _RATIONAL.search(text[:_HEAD]) else "float"
+    built = build(_BUILD.format(number), text.encode(), "the DRN format", source)
+    comments = [comment.strip() for comment in _COMMENT.findall(text)]
+    if not all(comments) or not len(comments) == len(set(comments)) == built.n:
+        return built.chain(source)
+    if all(comment.startswith("[") for comment in comments):
+        return replace(built, values=_variables(comments)).chain(source)
+    return built.chain(source, comments)
+
+
+def _variables(comments: Sequence[str]) -> dict[str, list[int | bool]]:
+    """Returns the variables in comments such as `[x=3\t& !b]`, or none if a comment has
+    another form.
+    """
+    found = dict[str, list[int | bool]]()
+    for comment in comments:
+        for part in _BETWEEN.split(comment.strip("[]")):
+            pair = _ASSIGNED.fullmatch(part)
+            if pair is None:
+                return {}
+            # Storm writes Booleans as `b` and `!b`.
+            value = pair[3] or ("false" if pair[1] else "true")
+            found.setdefault(pair[2], []).append(value_of(value))
+    same = all(len(values) == len(comments) for values in found.values())
+    return found if same else {}
 
 
 def write_drn(chain: Chain, out: TextIO) -> None:

@@ -11,19 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import read_text
 from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
     VALUE,
-    Valuation,
-    assembled,
-    assignment,
-    from_valuations,
+    ForeignChain,
     numbered_lines,
     probability,
+    value_of,
 )
 
 _PRISM_HEAD = re.compile(r"\s*\d+\s+\d+\s*", re.ASCII)
@@ -66,16 +63,15 @@ def read_explicit(text: str, path: Path) -> Chain:
     it.
     """
     rows, n = _transitions(_Lines(text, str(path)))
-    names = [str(i) for i in range(n)]
-    variables: dict[str, Any] = {}
+    values: dict[str, list[int | bool]] = {}
     labels: dict[str, set[int]] = {}
     beside = path.with_suffix(".sta")
     if beside.is_file():
-        names, variables = _states(_Lines(read_text(beside), str(beside)), n)
+        values = _states(_Lines(read_text(beside), str(beside)), n)
     beside = path.with_suffix(".lab")
     if beside.is_file():
         labels = _labels(_Lines(read_text(beside), str(beside)), n)
-    return assembled(rows, labels, names, variables, str(path))
+    return ForeignChain(n, rows, labels, values).chain(str(path))
 
 
 def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
@@ -120,26 +116,25 @@ def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
     return rows, n
 
 
-def _states(lines: _Lines, n: int) -> tuple[list[str], dict[str, Any]]:
+def _states(lines: _Lines, n: int) -> dict[str, list[int | bool]]:
     rest = iter(lines)
     place, head = next(rest, ("line 1", ""))
     if not (head.startswith("(") and head.endswith(")")):
         raise lines.error(f"expected (variable,…), found {head:.40}", place)
     names = [name.strip() for name in head[1:-1].split(",")]
-    valuations: dict[int, Valuation] = {}
+    rows: dict[int, list[int | bool]] = {}
     for place, line in rest:
         number, _, tuple_text = line.partition(":")
         state = lines.number(number, place, n)
         values = tuple_text.strip("() ").split(",")
         if len(values) != len(names) or not all(map(VALUE.fullmatch, values)):
             raise lines.error(f"expected {len(names)} values, found {line:.40}", place)
-        if state in valuations:
+        if state in rows:
             raise lines.error(f"state {state} appears twice", place)
-        pairs = zip(names, values, strict=True)
-        valuations[state] = tuple(assignment(name, value) for name, value in pairs)
-    if missing := set(range(n)) - valuations.keys():
+        rows[state] = [value_of(value) for value in values]
+    if missing := set(range(n)) - rows.keys():
         raise lines.error(f"state {min(missing)} of {n} is missing", "end")
-    return from_valuations([valuations[i] for i in range(n)])
+    return {name: [rows[i][at] for i in range(n)] for at, name in enumerate(names)}
 
 
 def _labels(lines: _Lines, n: int) -> dict[str, set[int]]:

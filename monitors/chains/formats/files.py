@@ -31,14 +31,14 @@ from forewarn.monitors.chains.chain import (
     Chain,
     check_size,
 )
-from forewarn.monitors.chains.formats import drn, explicit, own, prism, storm
+from forewarn.monitors.chains.formats import drn, explicit, own, prism, umb
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.chains.formats.prism import write_prism
 from forewarn.monitors.chains.model import Model
 
 READ = (
-    "Forewarn's own JSON, PRISM language, PRISM or Storm explicit (.tra), DRN, UMB, "
-    "ProbGuard's model.json"
+    "Forewarn's own JSON, PRISM or Storm explicit (.tra), ProbGuard's model.json; with "
+    "the extra storm also the PRISM language, DRN or UMB"
 )
 _HEAD = 64 * 1024
 
@@ -66,8 +66,8 @@ def read_models(path: Path) -> tuple[Model, ...]:
 def _read(path: Path) -> tuple[Model, ...]:
     source = str(path)
     data = read_bytes(path)
-    if storm.is_umb(data):
-        return (Model(chain=storm.read_umb(data, source)),)
+    if umb.is_umb(data):
+        return (Model(chain=umb.read_umb(data, source)),)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -159,7 +159,7 @@ def write_chain(chain: Chain, kind: str, path: Path) -> None:
     """Writes the chain completely or not at all."""
     if kind == "umb":
         with atomic_bytes(path) as raw:
-            raw.write(storm.umb_of(chain))
+            raw.write(umb.umb_of(chain))
         return
     with atomic_text(path) as text:
         TEXT_FORMATS[kind](chain, text)

@@ -9,19 +9,17 @@ only states reachable from the initial state are included.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TextIO
 
-import numpy as np
-
 from forewarn.monitors.chains.chain import Chain, check_size
-from forewarn.monitors.chains.formats.drn import read_drn
 from forewarn.monitors.chains.formats.rows import (
-    from_valuations,
+    ForeignChain,
     printable,
     valuation_texts,
 )
-from forewarn.monitors.chains.formats.storm import run_storm
+from forewarn.monitors.chains.formats.storm import build
 
 _HEAD = re.compile(
     r"^\s*(?:dtmc|probabilistic|ctmc|mdp|nondeterministic|stochastic|pta|pomdp|smg"
@@ -38,7 +36,6 @@ _RENAMED = re.compile(
 _INIT = re.compile(r"\binit\b((?:(?!\bendinit\b|;).)*)\bendinit\b", re.DOTALL)
 _WHOLE = re.compile(r"\s*-?\d{1,18}\s*", re.ASCII)
 _START = "forewarn_initial_state"
-_STARTS = re.compile(r"^(state .*?) init\b", re.MULTILINE)
 
 _BUILD = r"""
 import re
@@ -118,7 +115,6 @@ except RuntimeError as error:
         raise
     options.set_add_out_of_bounds_state(False)
     model = build(program, options=options)
-io.export_to_drn(model, target)
 """
 
 
@@ -144,20 +140,22 @@ def read_prism(text: str, source: str = "") -> Chain:
     alone = found[0] if len(declared) == 1 and found[0][2] else None
     if alone is not None:
         plain = _from_every_value(plain, alone, source)
-    built = run_storm(_BUILD, plain.encode(), "the PRISM language", source).decode()
+    built = build(_BUILD, plain.encode(), "the PRISM language", source)
     if alone is not None:
-        built = _STARTS.sub(r"\1", built).replace(f" {_START}", " init")
-    return _sorted(read_drn(built, source), declared)
+        labels = {**built.labels, "init": built.labels[_START]}
+        del labels[_START]
+        built = replace(built, labels=labels)
+    return _sorted(built, declared).chain(source)
 
 
-def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
-    """Returns the variables, including renamed ones, and whether each is Boolean."""
-    known = {each[1]: not each[2] for each in found}
+def _declared(text: str, found: Iterable[re.Match[str]]) -> list[str]:
+    """Returns the variables, including renamed ones."""
+    known = [each[1] for each in found]
     for module in _RENAMED.finditer(text):
         for pair in module[1].split(","):
             old, _, new = map(str.strip, pair.partition("="))
             if old in known:
-                known[new] = known[old]
+                known.append(new)
     return known
 
 
@@ -177,37 +175,22 @@ def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
     return f'{text}\ninit true endinit\nlabel "{_START}" = {start};\n'
 
 
-def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
+def _sorted(built: ForeignChain, declared: Iterable[str]) -> ForeignChain:
     """Returns the chain with its variables in declared order, and states sorted by
     value.
-
-    Args:
-        chain: The chain that Storm built.
-        declared: The variables, and whether each is Boolean.
     """
-    values = {
-        name: chain.variables[name] for name in declared if name in chain.variables
-    }
-    if not values:
-        return chain
-    order = np.lexsort(list(values.values())[::-1])
-    place = np.argsort(order).tolist()
-    columns = [
-        [(name, value, declared[name]) for value in column[order].tolist()]
-        for name, column in values.items()
-    ]
-    names, variables = from_valuations(list(zip(*columns, strict=True)))
-    rows = {
-        place[i]: {place[j]: p for j, p in chain.exact_row(i).items()}
-        for i in set(range(chain.n)) - set(chain.deadlocks)
-    }
-    return Chain.from_rows(
-        names,
-        rows,
-        initial=None if chain.initial is None else place[chain.initial],
-        labels={k: frozenset(place[i] for i in v) for k, v in chain.labels.items()},
-        variables=variables,
+    columns = {name: built.values[name] for name in declared if name in built.values}
+    order = sorted(
+        range(built.n), key=lambda i: [values[i] for values in columns.values()]
     )
+    place = {state: at for at, state in enumerate(order)}
+    return ForeignChain(
+        built.n,
+        {place[i]: {place[j]: p for j, p in row.items()}
+         for i, row in built.rows.items()},
+        {label: {place[i] for i in states} for label, states in built.labels.items()},
+        {name: [values[i] for i in order] for name, values in columns.items()},
+    )  # fmt: skip
 
 
 def write_prism(chain: Chain, out: TextIO) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import ROW_SUM_TOLERANCE, Chain, row_sum_error
@@ -45,7 +45,6 @@ MAX_LINES = 10_000_000
 """The maximum number of lines; every chain within the size limits needs fewer."""
 
 VALUE = re.compile(r"-?\d{1,18}|true|false", re.ASCII)
-Valuation = tuple[tuple[str, int, bool], ...]
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -88,30 +87,9 @@ def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | flo
     return {target: float(p / total) for target, p in row.items()}
 
 
-def from_valuations(
-    valuations: Sequence[Valuation],
-) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
-    """Returns the names and variables of states that are distinguished by their
-    variables.
-
-    If there is only one variable, a state's name is the variable's value.
-    """
-    texts = [
-        [
-            (name, ("false", "true")[value] if boolean else str(value))
-            for name, value, boolean in valuation
-        ]
-        for valuation in valuations
-    ]
-    states = [
-        row[0][1] if len(row) == 1 else ",".join(f"{n}={v}" for n, v in row)
-        for row in texts
-    ]
-    variables = {
-        name: np.array([valuation[i][1] for valuation in valuations], dtype=np.int64)
-        for i, (name, _, _) in enumerate(valuations[0])
-    }
-    return states, variables
+def value_of(text: str) -> int | bool:
+    """Parses a variable's value, such as `3`, `true` or `false`."""
+    return text == "true" if text in ("true", "false") else int(text)
 
 
 def valuation_texts(chain: Chain) -> list[list[str]]:
@@ -132,13 +110,6 @@ def valuation_texts(chain: Chain) -> list[list[str]]:
     return found
 
 
-def assignment(name: str, text: str) -> tuple[str, int, bool]:
-    """Parses a variable's value, such as `3`, `true` or `false`."""
-    if text in ("true", "false"):
-        return name, int(text == "true"), True
-    return name, int(text), False
-
-
 def printable(text: str) -> str:
     """Returns the name without characters that could end the comment or quotes around
     it.
@@ -146,39 +117,67 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
 
 
-def assembled(
-    rows: Mapping[int, Mapping[int, Fraction]],
-    labels: Mapping[str, set[int]],
-    names: Sequence[str],
-    variables: Mapping[str, NDArray[np.int64]],
-    source: str,
-) -> Chain:
-    """Creates a chain from rows and labels that another tool has written.
+@dataclass(frozen=True, slots=True)
+class ForeignChain:
+    """A chain that another tool has written or built, with numbers for states.
 
-    Other tools add a self-loop to each state labelled `deadlock`; it is dropped here.
+    Args:
+        n: The number of states.
+        rows: The probabilities of each state's successors.
+        labels: The states of each label, including `init` and `deadlock`.
+        values: Each variable's values in all states.
     """
-    initial = sorted(labels.get("init", ()))
-    if len(initial) > 1:
-        raise InvalidModel(
-            f"the chain has {len(initial)} initial states; at most one is supported",
-            source=source,
-        )
-    stuck = labels.get("deadlock", set())
-    try:
-        return Chain.from_rows(
-            names,
-            {
-                i: settled(row, names[i])
-                for i, row in rows.items()
-                if row and not (i in stuck and row.keys() == {i})
-            },
-            initial=initial[0] if initial else None,
-            labels={
-                label: frozenset(members)
-                for label, members in labels.items()
-                if label not in ("init", "deadlock")
-            },
-            variables=variables,
-        )
-    except InvalidModel as error:
-        raise error.within(source) from None
+
+    n: int
+    rows: Mapping[int, Mapping[int, Fraction]]
+    labels: Mapping[str, set[int]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[int | bool]] = field(default_factory=dict)
+
+    def chain(self, source: str, names: Sequence[str] | None = None) -> Chain:
+        """Returns the chain; by default, its states are named by their variables.
+
+        Other tools add a self-loop to each state labelled `deadlock`; it is dropped
+        here.
+        """
+        names = self._names() if names is None else names
+        initial = sorted(self.labels.get("init", ()))
+        if len(initial) > 1:
+            raise InvalidModel(
+                f"the chain has {len(initial)} initial states; at most one is "
+                "supported",
+                source=source,
+            )
+        stuck = self.labels.get("deadlock", set())
+        try:
+            return Chain.from_rows(
+                names,
+                {
+                    i: settled(row, names[i])
+                    for i, row in self.rows.items()
+                    if row and not (i in stuck and row.keys() == {i})
+                },
+                initial=initial[0] if initial else None,
+                labels={
+                    label: frozenset(members)
+                    for label, members in self.labels.items()
+                    if label not in ("init", "deadlock")
+                },
+                variables={
+                    name: np.array(values, dtype=np.int64)
+                    for name, values in self.values.items()
+                },
+            )
+        except InvalidModel as error:
+            raise error.within(source) from None
+
+    def _names(self) -> list[str]:
+        """Returns the value of the only variable, or `x=0,b=true`, or the number."""
+        columns = [
+            [str(value).lower() for value in values] for values in self.values.values()
+        ]
+        if len(columns) < 2:
+            return columns[0] if columns else [str(i) for i in range(self.n)]
+        return [
+            ",".join(f"{n}={value}" for n, value in zip(self.values, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]

@@ -23,8 +23,8 @@ KETTLE = [
 everywhere = pytest.mark.parametrize(
     "name",
     [
-        "kettle.prism",
-        "kettle.drn",
+        pytest.param("kettle.prism", marks=pytest.mark.needs("stormpy")),
+        pytest.param("kettle.drn", marks=pytest.mark.needs("stormpy")),
         "kettle.tra",
         "kettle.json",
         "kettle.model.json",

@@ -26,37 +26,25 @@ from forewarn.scenarios.report.sources import (
     WORDS,
     Campaign,
     Content,
-    Pair,
     Part,
+    Show,
     read_sources,
 )
 from forewarn.scenarios.report.stage import stage, wall
 from forewarn.scenarios.report.tables import campaign, measurement, table
 
 
-def section(
-    show: RecordedRun | Pair,
-    place: str,
-    laws: Sequence[LawStory],
-    stride: int,
-) -> Markup:
+def section(show: Show, place: str, laws: Sequence[LawStory], stride: int) -> Markup:
     """Builds the section of one run, or of two runs side by side: picture and summary,
     with the details folded away.
     """
-    runs: Sequence[RecordedRun] = (
-        (show,) if isinstance(show, RecordedRun) else show.runs
-    )
-    sides: Sequence[str] = ()
-    if isinstance(show, Pair):
-        sides = show.sides
-        told = show.second.name
-        story = compared(show.first, show.second, sides)
+    runs, sides, last = show.runs, show.sides, show.last
+    if sides:
+        told, story = last.name, compared(runs[0], last, sides)
         events = [f"Events: {side[:1].lower()}{side[1:]}" for side in sides]
     else:
+        told, story = f"{last.name}, {WORDS.get(last.mode, last.mode)}", verdict(last)
         events = ["Events"]
-        told = f"{show.name}, {WORDS.get(show.mode, show.mode)}"
-        story = verdict(show)
-    last = runs[-1]
     lengths = " and ".join(map(_length, runs))
     return tag(
         "section",
@@ -222,27 +210,25 @@ def write_report(
 
 def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     """Returns the HTML of a report."""
-    shows = list(_shows(content.parts))
-    places = {id(show): f"run-{i}" for i, show in enumerate(shows, start=1)}
+    places = {id(show): f"run-{i}" for i, show in enumerate(content.shows, start=1)}
     share = min(LONGEST, _WHOLE // max(len(content.runs), 1))
     films: list[dict[str, Any]] = []
     sections: dict[int, Markup] = {}
     told: set[tuple[str, str]] = set()
-    for show in shows:
-        run = show.second if isinstance(show, Pair) else show
-        played = film(run, share)
+    for show in content.shows:
+        played = film(show.last, share)
         stride = played["stride"]
         # A law is shown only where it first appears.
-        new = [law for law in run.laws if (law.name, law.text) not in told]
+        new = [law for law in show.last.laws if (law.name, law.text) not in told]
         told |= {(law.name, law.text) for law in new}
-        if isinstance(show, Pair):
-            played["ghost"] = film(show.first, share)
+        if show.sides:
+            played["ghost"] = film(show.runs[0], share)
         films.append(played)
         sections[id(show)] = section(show, places[id(show)], new, stride)
     cards = [card for part in content.campaigns for card in part.cards]
     excerpts = [film(card.run, CARD, card.window) for card in cards]
     title = title or _title(content)
-    opening = next((show for show in shows if isinstance(show, Pair)), None)
+    opening = next((show for show in content.shows if show.sides), None)
     parts = [part for part in content.parts if part is not opening]
     first = [] if opening is None else [sections[id(opening)]]
     body = [
@@ -267,15 +253,6 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     return text
 
 
-def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
-    """Yields the runs and pairs that have a section of their own, in order."""
-    for part in parts:
-        if isinstance(part, RecordedRun | Pair):
-            yield part
-        elif isinstance(part, Campaign):
-            yield from part.runs
-
-
 def _title(content: Content) -> str:
     """Returns the titles of the scenarios; the name of a scenario if its title is
     unknown.
@@ -283,10 +260,7 @@ def _title(content: Content) -> str:
     names = {run.scenario: run.title for run in reversed(content.runs)}
     told: list[str] = []
     for part in content.parts:
-        if isinstance(part, Mapping):
-            scenario = str(part["scenario"])
-        else:
-            scenario = part.second.scenario if isinstance(part, Pair) else part.scenario
+        scenario = part["scenario"] if isinstance(part, Mapping) else part.scenario
         told.append(names.get(scenario, scenario))
     return "; ".join(dict.fromkeys(told))
 
@@ -322,7 +296,7 @@ def _parts(
     hung = 0
     for part in parts:
         match part:
-            case RecordedRun() | Pair():
+            case Show():
                 yield sections[id(part)]
             case Campaign():
                 yield _campaign(part, places, sections, hung)
@@ -335,11 +309,13 @@ def _campaign(
     found: Campaign, places: dict[int, str], sections: dict[int, Markup], hung: int
 ) -> Markup:
     shown = {
-        run.seed: f"#{places[id(run)]}" for run in found.runs if run.seed is not None
+        show.last.seed: f"#{places[id(show)]}"
+        for show in found.shows
+        if show.last.seed is not None
     }
     mode = WORDS.get(found.mode, found.mode)
     return joined(
-        *(sections[id(run)] for run in found.runs),
+        *(sections[id(show)] for show in found.shows),
         tag(
             "section",
             tag("h2", f"{found.scenario}: {mode}"),

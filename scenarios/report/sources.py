@@ -25,6 +25,33 @@ MOST_LOOSE = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Show:
+    """One run, or two that are shown side by side, such as without and with a guard."""
+
+    runs: tuple[RecordedRun, ...]
+
+    @property
+    def last(self) -> RecordedRun:
+        return self.runs[-1]
+
+    @property
+    def scenario(self) -> str:
+        return self.last.scenario
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of two runs; empty for a single run."""
+        if len(self.runs) == 1:
+            return ()
+        if self.runs[0].seed == self.last.seed and _acts(*self.runs):
+            return "Without the guard", "With the guard"
+        names = [f"{run.name}, {WORDS.get(run.mode, run.mode)}" for run in self.runs]
+        if names[0] == names[1]:
+            names = [run.path.name for run in self.runs]
+        return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
 class Campaign:
     """The episodes of a scenario in one mode: some with their own section, some in a
     gallery.
@@ -33,31 +60,8 @@ class Campaign:
     scenario: str
     mode: str
     episodes: tuple[Episode, ...]
-    runs: tuple[RecordedRun, ...] = ()
+    shows: tuple[Show, ...] = ()
     cards: tuple[Card, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two runs that are shown side by side, such as without and with a guard."""
-
-    first: RecordedRun
-    second: RecordedRun
-
-    @property
-    def runs(self) -> tuple[RecordedRun, RecordedRun]:
-        return self.first, self.second
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        """The names of the two runs."""
-        one, other = self.runs
-        if one.seed == other.seed and _acts(one, other):
-            return "Without the guard", "With the guard"
-        names = [f"{run.name}, {WORDS.get(run.mode, run.mode)}" for run in self.runs]
-        if names[0] == names[1]:
-            names = [run.path.name for run in self.runs]
-        return names[0], names[1]
 
 
 def _acts(one: RecordedRun, other: RecordedRun) -> bool:
@@ -74,7 +78,7 @@ WORDS = {
 Facts = Mapping[str, Any]
 """A measurement, as read from JSON."""
 
-Part = RecordedRun | Pair | Campaign | Facts
+Part = Show | Campaign | Facts
 
 
 @dataclass(slots=True)
@@ -84,19 +88,19 @@ class Content:
     parts: list[Part] = field(default_factory=list)
 
     @property
-    def runs(self) -> list[RecordedRun]:
-        """All runs with a section of their own, including those in pairs and
-        campaigns.
-        """
-        found: list[RecordedRun] = []
+    def shows(self) -> list[Show]:
+        """Everything with a section of its own, also from campaigns, in order."""
+        found: list[Show] = []
         for part in self.parts:
-            if isinstance(part, RecordedRun):
+            if isinstance(part, Show):
                 found.append(part)
-            elif isinstance(part, Pair):
-                found += part.runs
             elif isinstance(part, Campaign):
-                found += part.runs
+                found += part.shows
         return found
+
+    @property
+    def runs(self) -> list[RecordedRun]:
+        return [run for show in self.shows for run in show.runs]
 
     @property
     def campaigns(self) -> list[Campaign]:
@@ -125,27 +129,35 @@ def read_sources(paths: Iterable[Path]) -> Content:
         elif path.name.endswith(".json"):
             content.parts.append(_measurement(path))
         else:
-            content.parts.append(read_run(path))
+            content.parts.append(_alone(path))
     content.parts = list(_paired(content.parts))
     return content
 
 
+def _alone(path: Path) -> Show:
+    return Show((read_run(path),))
+
+
 def _paired(parts: Sequence[Part]) -> Iterator[Part]:
-    """Combines two runs that belong together into a pair, at the position of the first.
+    """Combines two runs that belong together, at the position of the first.
 
     Two runs of a scenario belong together if they have the same seed and the guard
     intervenes in only one of them, or if there are no other parts.
     """
-    runs = [part for part in parts if isinstance(part, RecordedRun)]
+    runs = [p.last for p in parts if isinstance(p, Show) and len(p.runs) == 1]
     alone = len(runs) == 2 and len(parts) == 2
     done: list[RecordedRun] = []
     for part in parts:
-        if not isinstance(part, RecordedRun):
+        if not isinstance(part, Show) or len(part.runs) == 2:
             yield part
-        elif not any(part is run for run in done):
-            other = _other(part, [r for r in runs if r is not part], alone)
-            done += [part] if other is None else [part, other]
-            yield part if other is None else _ordered(part, other)
+        elif not any(part.last is run for run in done):
+            run = part.last
+            other = _other(run, [r for r in runs if r is not run], alone)
+            if other is None:
+                yield part
+            else:
+                yield Show((other, run) if _acts(other, run) else (run, other))
+                done.append(other)
 
 
 def _other(
@@ -158,10 +170,6 @@ def _other(
         if alone or (acts and run.seed is not None and run.seed == other.seed):
             return other
     return None
-
-
-def _ordered(one: RecordedRun, other: RecordedRun) -> Pair:
-    return Pair(other, one) if _acts(other, one) else Pair(one, other)
 
 
 def _folder(folder: Path) -> list[Part]:
@@ -182,16 +190,16 @@ def _folder(folder: Path) -> list[Part]:
             for each in _telling(ordered)
             if each.record is not None and (folder / each.record).exists()
         ]
-        runs = tuple(read_run(record) for record in records[:SHOWN_RUNS])
-        cards = tuple(gallery(folder, ordered)) if len(ordered) > len(runs) else ()
-        found.append(Campaign(scenario, mode, tuple(ordered), runs, cards))
+        shows = tuple(map(_alone, records[:SHOWN_RUNS]))
+        cards = tuple(gallery(folder, ordered)) if len(ordered) > len(shows) else ()
+        found.append(Campaign(scenario, mode, tuple(ordered), shows, cards))
     pairs = list(_same_seeds(folder, found))
     seen = {run.path for pair in pairs for run in pair.runs}
     found = [*pairs, *(_without(each, seen) for each in found)]
     if not found:
         records = sorted(folder.glob("*.jsonl"))
         records = [each for each in records if not each.name.endswith(SUFFIX)]
-        found += [read_run(record) for record in records[:MOST_LOOSE]]
+        found += map(_alone, records[:MOST_LOOSE])
     if not found:
         raise InvalidInput(
             "the folder contains no run record, campaign or measurement",
@@ -205,10 +213,11 @@ def _without(part: Part, seen: Collection[Path]) -> Part:
     """Removes from a campaign the runs that are already shown in a pair."""
     if not isinstance(part, Campaign):
         return part
-    return replace(part, runs=tuple(r for r in part.runs if r.path not in seen))
+    left = tuple(each for each in part.shows if each.last.path not in seen)
+    return replace(part, shows=left)
 
 
-def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
+def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Show]:
     """Pairs a violating run in shadow mode with the guarded run of the same seed.
 
     Per scenario, the first pair in which the guard prevented the violation is chosen,
@@ -232,7 +241,7 @@ def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
             ]
             for both in paths:
                 if len(both) == 2 and all(path.exists() for path in both):
-                    yield Pair(read_run(both[0]), read_run(both[1]))
+                    yield Show((read_run(both[0]), read_run(both[1])))
                     break
 
 

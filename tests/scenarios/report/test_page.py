@@ -19,7 +19,7 @@ from forewarn.scenarios.report.film import film, first_alarm
 from forewarn.scenarios.report.page import write_report
 from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.sentences import WIDE, bounds, moment_of
-from forewarn.scenarios.report.sources import Pair, read_sources
+from forewarn.scenarios.report.sources import Show, read_sources
 from forewarn.scenarios.report.stage import KINDS, SHOWN, Card, kind_of
 from forewarn.scenarios.running.scenery import scene_file
 from tests.scenarios import learned
@@ -208,7 +208,7 @@ def test_two_runs_of_a_seed_stand_side_by_side(road: Path, tmp_path: Path) -> No
     (acting,) = tmp_path.glob("*.run.jsonl")
     for paths in ([acting, without], [without, acting]):
         (pair,) = read_sources(paths).parts
-        assert isinstance(pair, Pair)
+        assert isinstance(pair, Show)
         assert [run.path for run in pair.runs] == [without, acting]
         assert pair.sides == ("Without the guard", "With the guard")
     text = page(tmp_path, without, acting)
@@ -234,9 +234,9 @@ def test_a_folder_with_both_modes_opens_with_a_run_that_the_guard_saved(
     acting = ("--threshold", "0.2", "--intervene", "stop")
     forewarn("run", "tiny-road", *model, "--episodes", "25", *acting)
     pair, *campaigns = read_sources([both]).parts
-    assert isinstance(pair, Pair) and len(campaigns) == 2
-    assert any(law.broken for law in pair.first.laws)
-    assert pair.first.seed == pair.second.seed and pair.second.mode == "guarded"
+    assert isinstance(pair, Show) and len(campaigns) == 2
+    assert any(law.broken for law in pair.runs[0].laws)
+    assert pair.runs[0].seed == pair.last.seed and pair.last.mode == "guarded"
 
 
 def test_wide_bounds_are_explained_where_they_stand(road: Path, tmp_path: Path) -> None:

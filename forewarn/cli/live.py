@@ -36,11 +36,10 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
         case "foxglove":
             from forewarn.scenarios.live.foxglove import HOST, PORT, ToFoxglove, layout
 
-            maker = ToFoxglove()
-            ToFoxglove(0)().close()  # reports missing packages now
+            ToFoxglove(0).close()  # reports missing packages now
             click.echo(f"Watch the run live in Foxglove: ws://{HOST}:{PORT}", err=True)
             click.echo(f"Layout to import into Foxglove: {layout()}", err=True)
-            yield [maker]
+            yield [ToFoxglove]
         case "web":
             with _page() as page:
                 yield [page]

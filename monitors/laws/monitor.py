@@ -360,16 +360,21 @@ class FollowedLaw:
         """Advances by one tick with the last known state."""
         return self._read(self._letter, self.times_s[-1] + self._period_s)
 
-    def finish(self) -> None:
-        """Decides an obligation that is pending at the end by repeating the last frame.
+    def finish(self) -> tuple[float, float] | None:
+        """Returns the times of the first violation and of its trigger; None if the run
+        is clean.
 
-        Nothing changes after a violation.
+        An obligation that is pending at the end is decided by repeating the last frame.
         """
+        violations = self.monitor.violations
         for _ in range(self.automaton.n if self.times_s else 0):
-            pending = self.automaton.pending[self.monitor.state]
-            if self.monitor.violations or not pending:
-                return
+            if violations or not self.automaton.pending[self.monitor.state]:
+                break
             self.wait()
+        if not violations:
+            return None
+        first = violations[0]
+        return self.times_s[first.step], self.times_s[first.since]
 
     def _read(self, letter: int, time_s: float) -> Verdict:
         self._letter = letter

@@ -122,22 +122,9 @@ def _examples(
     """
     inputs.reset()
     met = [(frame.time_s, inputs.frame(frame)) for frame in trace.frames]
-    broken = _first_broken(inputs.followed)
+    broken = inputs.followed.finish()
     for time_s, bits in met:
         if broken is None:
             yield bits, False
         elif time_s <= broken[0] + _SLACK_S:
             yield bits, broken[1] <= time_s + horizon_s + _SLACK_S
-
-
-def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
-    """Returns the times of the first violation and of its trigger; None if the run is
-    clean.
-
-    An obligation that is pending at the end is decided by repeating the last frame.
-    """
-    followed.finish()
-    if not followed.monitor.violations:
-        return None
-    first = followed.monitor.violations[0]
-    return followed.times_s[first.step], followed.times_s[first.since]

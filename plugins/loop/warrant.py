@@ -397,23 +397,13 @@ class Witness(Listener):
         found = {named("alarmed", law): alarm_s is not None}
         if self._acted:
             return found
-        since_s = trigger_s(followed)
-        found[named("violating", law)] = since_s is not None
-        if since_s is None:
+        broken = followed.finish()
+        found[named("violating", law)] = broken is not None
+        if broken is None:
             if (law, "false_alarms") in self._guaranteed:
                 found[named("false_alarms", law)] = alarm_s is not None
         elif (law, "missed") in self._guaranteed:
+            _, since_s = broken
             missed = alarm_s is None or alarm_s >= since_s
             found[named("missed", law)] = missed
         return found
-
-
-def trigger_s(followed: FollowedLaw) -> float | None:
-    """Returns the time of the trigger of a run's first violation; None if the run is
-    clean.
-
-    An obligation that is pending at the end is decided by repeating the last frame.
-    """
-    followed.finish()
-    violations = followed.monitor.violations
-    return followed.times_s[violations[0].since] if violations else None

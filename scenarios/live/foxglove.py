@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,37 +32,21 @@ def layout() -> Path:
     return Path(str(files("forewarn.scenarios.live") / "assets" / "foxglove.json"))
 
 
-@dataclass(frozen=True, slots=True)
-class ToFoxglove:
-    """Creates listeners that stream a loop to Foxglove from this process.
-
-    Args:
-        port: The server's port; 0 for any free port.
-    """
-
-    port: int = PORT
-
-    def __call__(self) -> Told:
-        """Creates a listener with its own server.
-
-        Raises:
-            MissingDependency: The extra `foxglove` is not installed.
-            InvalidInput: The port is taken.
-        """
-        return Told(self.port)
-
-
-class Told(Listener):
+class ToFoxglove(Listener):
     """Streams one loop's runs to Foxglove.
 
     The server writes in its own thread, and drops messages for clients that are
     too slow to receive them.
 
     Args:
-        port: The server's port.
+        port: The server's port; 0 for any free port.
+
+    Raises:
+        MissingDependency: The extra `foxglove` is not installed.
+        InvalidInput: The port is taken.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int = PORT) -> None:
         try:
             import foxglove
         except ImportError as error:

@@ -24,7 +24,7 @@ def test_viewer_receives_every_topic_of_a_run(tmp_path: Path) -> None:
 
     from forewarn.scenarios.live.foxglove import HOST, ToFoxglove
 
-    told = ToFoxglove(0)()
+    told = ToFoxglove(0)
     heard: dict[str, list[dict[str, Any]]] = {}
     offered: set[str] = set()
     listening, done = threading.Event(), threading.Event()
@@ -76,9 +76,9 @@ def test_viewer_receives_every_topic_of_a_run(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_refused_with_what_to_do() -> None:
     from forewarn.scenarios.live.foxglove import ToFoxglove
 
-    first = ToFoxglove(0)()
+    first = ToFoxglove(0)
     with pytest.raises(InvalidInput, match="cannot listen on"):
-        ToFoxglove(first.port)()
+        ToFoxglove(first.port)
     first.close()
     assert isinstance(first, Listener)
 

@@ -15,7 +15,6 @@ from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
     VALUE,
     printable,
-    valuation_texts,
     value_of,
 )
 from forewarn.monitors.chains.formats.storm import build
@@ -93,13 +92,11 @@ def write_drn(chain: Chain, out: TextIO) -> None:
 
 
 def _comments(chain: Chain) -> list[str]:
-    """Returns each state's comment: its variables in Storm's form, or else its name."""
+    """Returns each state's comment: its name, in Storm's form if it gives the values of
+    the variables.
+    """
     names = [printable(name) for name in chain.states]
-    if not chain.variables:
-        return names
-    comments: list[str] = []
-    for name, texts in zip(names, valuation_texts(chain), strict=True):
-        pairs = zip(chain.variables, texts, strict=True)
-        said = ",".join(f"{variable}={text}" for variable, text in pairs)
-        comments.append(f"[{said}]" if name in (said, texts[0]) else name)
-    return comments
+    only = f"{next(iter(chain.variables))}=" if len(chain.variables) == 1 else ""
+    comments = [f"[{only}{name}]" for name in names]
+    told = {name: values.tolist() for name, values in chain.variables.items()}
+    return comments if told and _variables(comments) == told else names

@@ -17,7 +17,6 @@ from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
     ForeignChain,
     printable,
-    valuation_texts,
 )
 from forewarn.monitors.chains.formats.storm import build
 
@@ -194,82 +193,43 @@ def _sorted(built: ForeignChain, declared: Iterable[str]) -> ForeignChain:
 
 
 def write_prism(chain: Chain, out: TextIO) -> None:
-    """Writes a chain as one module, with exact probabilities.
+    """Writes a chain as a module with one variable, with exact probabilities.
 
-    The module has the chain's own variables if they distinguish all states, or else one
-    variable that numbers the states. Names that are not values are added as comments.
+    A chain's single variable is kept if its values are consecutive; otherwise, the
+    variable numbers the states. Names that are not values are added as comments.
     """
-    variables, values = _written_variables(chain)
-    out.write("dtmc\n\nmodule forewarn\n\n")
-    for column, name in enumerate(variables):
-        texts = [row[column] for row in values]
-        kind = "bool"
-        if not set(texts) <= {"false", "true"}:
-            numbers = list(map(int, texts))
-            kind = f"[{min(numbers)}..{max(numbers)}]"
-        out.write(f"    {name} : {kind} init {texts[chain.initial or 0]};\n")
-    out.write("\n")
-    guards = [_assigned(variables, row, " & ", "{}={}") for row in values]
-    updates = [_assigned(variables, row, "&", "({}'={})") for row in values]
-    for i, (name, row) in enumerate(zip(chain.states, values, strict=True)):
-        branches = " + ".join(f"{p} : {updates[j]}" for j, p in chain.written_row(i))
-        said = name in (row[0], guards[i].replace(" & ", ","))
-        comment = "" if said else f" // {printable(name)}"
-        out.write(f"    [] {guards[i]} -> {branches};{comment}\n")
+    variable, values = "s", list(range(chain.n))
+    if len(chain.variables) == 1:
+        ((name, column),) = chain.variables.items()
+        low = int(column.min())
+        if sorted(column.tolist()) == list(range(low, low + chain.n)):
+            variable, values = name, column.tolist()
+    span = f"[{min(values)}..{max(values)}] init {values[chain.initial or 0]}"
+    out.write(f"dtmc\n\nmodule forewarn\n\n    {variable} : {span};\n\n")
+    for i, name in enumerate(chain.states):
+        branches = " + ".join(
+            f"{p} : ({variable}'={values[j]})" for j, p in chain.written_row(i)
+        )
+        comment = "" if name == str(values[i]) else f" // {printable(name)}"
+        out.write(f"    [] {variable}={values[i]} -> {branches};{comment}\n")
     out.write("\nendmodule\n")
     labels = identifiers(chain.labels)
     for label, members in zip(labels, chain.labels.values(), strict=True):
-        where = _where(variables, values, members)
-        out.write(f'\nlabel "{label}" = {where};\n')
+        runs = _runs(variable, sorted(values[i] for i in members))
+        out.write(f'\nlabel "{label}" = {"|".join(runs) or "false"};\n')
 
 
-def _where(
-    variables: list[str], values: list[list[str]], members: frozenset[int]
-) -> str:
-    """Returns the condition for a label's states: on one variable if that suffices,
-    otherwise a list of the states.
-    """
-    for column, name in enumerate(variables):
-        inside = {values[i][column] for i in members}
-        outside = {row[column] for i, row in enumerate(values) if i not in members}
-        if not inside & outside:
-            return "|".join(_runs(name, inside)) or "false"
-    rows = (values[i] for i in sorted(members))
-    return "|".join(f"({_assigned(variables, row, ' & ', '{}={}')})" for row in rows)
-
-
-def _runs(name: str, values: set[str]) -> Iterator[str]:
+def _runs(variable: str, numbers: list[int]) -> Iterator[str]:
     """Yields `s=3` for each value, or `(s>=3 & s<=9)` for consecutive values."""
-    if values & {"false", "true"}:
-        yield from sorted(f"{name}={value}" for value in values)
-        return
-    numbers = sorted(map(int, values))
     first = 0
     for at, number in enumerate(numbers):
         if numbers[at + 1 : at + 2] == [number + 1]:
             continue
         if at - first > 1:
-            yield f"({name}>={numbers[first]} & {name}<={number})"
+            yield f"({variable}>={numbers[first]} & {variable}<={number})"
         else:
-            yield from (f"{name}={n}" for n in numbers[first : at + 1])
+            yield from (f"{variable}={n}" for n in numbers[first : at + 1])
         first = at + 1
-
-
-def _written_variables(chain: Chain) -> tuple[list[str], list[list[str]]]:
-    """Returns the variables to write, and the values of each state."""
-    values = valuation_texts(chain) if chain.variables else []
-    if len({tuple(row) for row in values}) == chain.n:
-        # A reader creates a state for each value of a single variable, but with several
-        # variables only for reachable values.
-        (first, *more) = chain.variables.values()
-        gaps = int(first.max()) - int(first.min()) + 1 - chain.n
-        if (more and chain.initial is not None) or (not more and not gaps):
-            return list(chain.variables), values
-    return ["s"], [[str(i)] for i in range(chain.n)]
-
-
-def _assigned(names: list[str], row: list[str], between: str, form: str) -> str:
-    return between.join(form.format(*pair) for pair in zip(names, row, strict=True))
 
 
 def identifiers(labels: Iterable[str]) -> list[str]:

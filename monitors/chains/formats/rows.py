@@ -92,24 +92,6 @@ def value_of(text: str) -> int | bool:
     return text == "true" if text in ("true", "false") else int(text)
 
 
-def valuation_texts(chain: Chain) -> list[list[str]]:
-    """Returns the values of each state's variables; Booleans are written as words if
-    the state's name uses words.
-    """
-    columns = [values.tolist() for values in chain.variables.values()]
-    found: list[list[str]] = []
-    for name, *values in zip(chain.states, *columns, strict=True):
-        texts = list(map(str, values))
-        named = [part.rpartition("=")[2] for part in name.split(",")]
-        words = [("false", "true")[v] if v in (0, 1) else "" for v in values]
-        if len(named) == len(texts) and all(
-            word in pair for word, *pair in zip(named, texts, words, strict=True)
-        ):
-            texts = named
-        found.append(texts)
-    return found
-
-
 def printable(text: str) -> str:
     """Returns the name without characters that could end the comment or quotes around
     it.

@@ -123,18 +123,30 @@ def test_our_own_format_keeps_everything(chain: Chain) -> None:
 
 
 @storm
-@kinds
-def test_two_variables_survive(kind: str, tmp_path: Path) -> None:
+def test_two_variables_survive_drn(tmp_path: Path) -> None:
     source = tmp_path / "m.prism"
     source.write_text(
         "dtmc module m x:[0..3] init 1; b:bool; [] b -> 1/2:(x'=0)+1/2:(b'=false);"
         "[] !b -> (b'=true); endmodule"
     )
     chain = load_model(source).chain
-    found = load_model(written(chain, kind, tmp_path)).chain
+    found = load_model(written(chain, "drn", tmp_path)).chain
     assert found.variables.keys() == chain.variables.keys()
     assert (found.variables["b"] == chain.variables["b"]).all()
     check_same(found, chain)
+
+
+@storm
+def test_a_single_variable_survives_the_prism_language(tmp_path: Path) -> None:
+    rows = {0: {1: 1.0}, 1: {2: 0.5, 0: 0.5}}
+    values = {"x": np.array([5, 6, 7])}
+    labels = {"late": frozenset({1, 2})}
+    chain = Chain.from_rows(
+        ["5", "6", "7"], rows, initial=1, labels=labels, variables=values
+    )
+    found = load_model(written(chain, "prism", tmp_path)).chain
+    check_same(found, chain)
+    assert found.variables["x"].tolist() == [5, 6, 7]
 
 
 @kinds

@@ -12,15 +12,13 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.channels import messages
-from forewarn.plugins.driving.places import Junctions, Movement
+from forewarn.plugins.driving.places import Junctions, Movement, movements
 from forewarn.plugins.driving.roads import Lane as RoadLane
 from forewarn.plugins.driving.roads import (
     LightName,
-    Line,
     Link,
     LinkDirection,
     Point,
-    heading_of,
     length_of,
     point_at,
 )
@@ -292,7 +290,7 @@ _DEEPEST = 8
 """Maximum number of consecutive lanes of a path through a junction."""
 
 
-class Network(Junctions[str, Movement]):
+class Network(Junctions[Movement]):
     """The lanes of a map under SUMO-style names; implements the protocol `Net`.
 
     Args:
@@ -311,9 +309,8 @@ class Network(Junctions[str, Movement]):
         }
         self._name_lanes()
         self._name_crosswalks()
-        super().__init__(
-            dict(self._insides()), self._all_movements(), self.edge_of.__getitem__
-        )
+        lanes = {lane.name: lane for lane in self._all_lanes()}
+        super().__init__(lanes, movements(lanes, self._yields))
 
     # -- names ------------------------------------------------------------------------
 
@@ -392,25 +389,8 @@ class Network(Junctions[str, Movement]):
             lane = onward
         return ""
 
-    def _insides(self) -> Iterator[tuple[str, tuple[str, Line]]]:
-        for name, lane in self.lane_of.items():
-            if lane.junction:
-                yield name, (lane.junction, lane.shape)
-        for name, walk in self.crosswalks.items():
-            crosswalk = self.map.crosswalks[walk]
-            yield name, (crosswalk.junction, crosswalk.line)
-
-    def _all_movements(self) -> Iterator[tuple[str, Movement]]:
-        for name, lane in self.lane_of.items():
-            for via in () if lane.junction else self.after(lane):
-                to = self._exit(via) if via.junction else ""
-                if to:
-                    movement = Movement(
-                        name, self.name_of[via.name], to, via.turn,
-                        heading_of(lane.shape[-2:]),
-                        lane.stops or via.stops, lane.yields or via.yields,
-                    )  # fmt: skip
-                    yield via.junction, movement
+    def _yields(self, lane: RoadLane, link: Link) -> bool:
+        return self.lane_of[lane.name].yields or self.lane_of[link.via].yields
 
     @cached_property
     def governs(self) -> dict[str, tuple[str, ...]]:
@@ -426,7 +406,7 @@ class Network(Junctions[str, Movement]):
     # -- the interface for `Roads`
     # -------------------------------------------------------
 
-    def lanes(self) -> Iterator[RoadLane]:
+    def _all_lanes(self) -> Iterator[RoadLane]:
         for name, lane in self.lane_of.items():
             edge = self.edge_of[name]
             yield RoadLane(

@@ -239,7 +239,7 @@ class _Movement(Movement):
         return turned > 0.0  # priority to the right
 
 
-class CarlaNet(Junctions[int, _Movement]):
+class CarlaNet(Junctions[_Movement]):
     """The lanes, links and traffic lights of a CARLA map.
 
     Args:
@@ -255,9 +255,6 @@ class CarlaNet(Junctions[int, _Movement]):
         self._map, self._limits = road_map, limits_of(text)
         first, after = topology(road_map)
         self._names = lane_names(first)
-        self._junction: dict[str, int] = {
-            self._names[key]: w.junction_id for key, w in first.items() if w.is_junction
-        }
         self._lanes = {
             self._names[key]: self._lane(key, first[key], after.get(key, ()))
             for key in first
@@ -267,13 +264,9 @@ class CarlaNet(Junctions[int, _Movement]):
         self._keys = {name: key for key, name in self._names.items()}
         movements = list(self._all_movements())
         self._cross(road_map)
-        inside = {n: (j, self._lanes[n].shape) for n, j in self._junction.items()}
-        super().__init__(inside, movements, lambda lane: self._lanes[lane].edge)
+        super().__init__(self._lanes, movements)
 
     # -- methods of a `Net` -----------------------------------------------------------
-
-    def lanes(self) -> Iterable[Lane]:
-        return self._lanes.values()
 
     def lights(self) -> Mapping[str, LightName]:
         found: dict[str, LightName] = {}
@@ -329,7 +322,7 @@ class CarlaNet(Junctions[int, _Movement]):
             name = lane.links[0].to if lane.links[0].via == "" else lane.links[0].via
         return None
 
-    def _all_movements(self) -> Iterator[tuple[int, _Movement]]:
+    def _all_movements(self) -> Iterator[_Movement]:
         stops: set[str] = set()
         for lane in self._lanes.values():
             straight = any(link.turn is LinkDirection.FORWARD for link in lane.links)
@@ -344,16 +337,13 @@ class CarlaNet(Junctions[int, _Movement]):
                 signs = self._signals.signs(self._keys[n] for n in (lane.name, *inner))
                 if _STOP in signs:
                     stops.add(lane.name)
-                yield (
-                    self._junction[link.via],
-                    _Movement(
-                        lane.name, link.via, link.to, link.turn,
-                        heading_of(lane.shape[-2:]),
-                        _STOP in signs, _YIELD in signs, inner, beside, straight,
-                        any(
-                            self._signals.light(self._keys[n], link.turn)
-                            for n in (lane.name, *inner)
-                        ),
+                yield _Movement(
+                    lane.name, link.via, link.to, link.turn,
+                    heading_of(lane.shape[-2:]),
+                    _STOP in signs, _YIELD in signs, inner, beside, straight,
+                    any(
+                        self._signals.light(self._keys[n], link.turn)
+                        for n in (lane.name, *inner)
                     ),
                 )  # fmt: skip
         for name in stops:
@@ -372,35 +362,19 @@ class CarlaNet(Junctions[int, _Movement]):
 
     def _cross(self, road_map: Any) -> None:
         inside = [lane for lane in self._lanes.values() if lane.inside]
-        count: dict[int, int] = {}
+        count: dict[str, int] = {}
         for outline in outlines(road_map):
             axis, width = axis_of(outline)
-            node = next(
-                (
-                    self._junction[lane.name]
-                    for lane in inside
-                    if crossing(lane.shape, axis) is not None
-                ),
-                None,
-            )
-            if node is None:
+            met = (n.junction for n in inside if crossing(n.shape, axis) is not None)
+            junction = next(met, None)
+            if junction is None:
                 continue  # a crosswalk between junctions has no stop line
-            number = count[node] = count.get(node, -1) + 1
-            name = f":{node}_c{number}_0"
-            self._junction[name] = node
-            self._lanes[name] = Lane(
-                name,
-                name[:-2],
-                0,
-                math.dist(*axis),
-                width,
-                0.0,
-                f":{node}",
-                False,
-                (),
-                axis,
-                is_crosswalk=True,
-            )
+            number = count[junction] = count.get(junction, -1) + 1
+            edge = f"{junction}_c{number}"
+            self._lanes[f"{edge}_0"] = Lane(
+                f"{edge}_0", edge, 0, math.dist(*axis), width, 0.0, junction, False, (),
+                axis, is_crosswalk=True,
+            )  # fmt: skip
 
 
 class _Signals:

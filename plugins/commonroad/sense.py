@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad.reading import Lanelet, Obstacle, RecordedScene, State
-from forewarn.plugins.driving.places import Junctions, Movement, Places
+from forewarn.plugins.driving.places import Junctions, Movement, Places, movements
 from forewarn.plugins.driving.roads import (
     Lane,
     LightName,
@@ -16,7 +16,6 @@ from forewarn.plugins.driving.roads import (
     LinkDirection,
     Roads,
     crossing,
-    heading_of,
     length_of,
 )
 from forewarn.plugins.driving.scene import (
@@ -40,7 +39,7 @@ _SHOWS = {
 }
 
 
-class CommonRoadNet(Junctions[int, Movement]):
+class CommonRoadNet(Junctions[Movement]):
     """The lanes, links and traffic lights of a CommonRoad file.
 
     Args:
@@ -51,30 +50,20 @@ class CommonRoadNet(Junctions[int, Movement]):
         self._told = told
         self.names = dict(self._named())
         """The lane names of all lanelets except crosswalks, by id."""
+        self._numbers = {name: number for number, name in self.names.items()}
         self._lanes = {
             name: self._lane(told.lanelets[number], name)
             for number, name in self.names.items()
         }
-        movements = list(self._all_movements())
-        inside = {
-            self.names[number]: (node, self._lanes[self.names[number]].shape)
-            for number, (node, _) in told.turns.items()
-            if number in self.names
-        }
-        for lane, node in self._crosswalks():
+        for lane in list(self._crosswalks()):
             self._lanes[lane.name] = lane
-            inside[lane.name] = node, lane.shape
-        super().__init__(inside, movements, lambda lane: self._lanes[lane].edge)
-
-    def lanes(self) -> Iterable[Lane]:
-        return self._lanes.values()
+        super().__init__(self._lanes, movements(self._lanes, self._yields))
 
     def lights(self) -> Mapping[str, LightName]:
-        numbers = {name: number for number, name in self.names.items()}
         found: dict[str, LightName] = {}
         for movement in self.movements:
             for name in (movement.lane, movement.via):
-                for number in self._told.lanelets[numbers[name]].lights:
+                for number in self._told.lanelets[self._numbers[name]].lights:
                     light = self._told.lights.get(number)
                     if light is not None and _governs(light.direction, movement.turn):
                         found.setdefault(movement.via, (str(number), 0))
@@ -137,21 +126,11 @@ class CommonRoadNet(Junctions[int, Movement]):
             number = after[0]
         return number
 
-    def _all_movements(self) -> Iterator[tuple[int, Movement]]:
-        for number, name in self.names.items():
-            lane, signs = self._lanes[name], self._told.lanelets[number].signs
-            for link in () if lane.inside else lane.links:
-                if link.via:
-                    yield (
-                        int(self._lanes[link.via].junction[1:]),
-                        Movement(
-                            name, link.via, link.to, link.turn,
-                            heading_of(lane.shape[-2:]), link.stops,
-                            bool(signs & self._told.yields),
-                        ),
-                    )  # fmt: skip
+    def _yields(self, lane: Lane, link: Link) -> bool:
+        signs = self._told.lanelets[self._numbers[lane.name]].signs
+        return bool(signs & self._told.yields)
 
-    def _crosswalks(self) -> Iterator[tuple[Lane, int]]:
+    def _crosswalks(self) -> Iterator[Lane]:
         """Yields the crosswalks at intersections; others have no stop line."""
         count: dict[int, int] = {}
         for lanelet in self._told.lanelets.values():
@@ -164,12 +143,9 @@ class CommonRoadNet(Junctions[int, Movement]):
                 if crossing(self._lanes[self.names[number]].shape, ends) is not None:
                     place = count[node] = count.get(node, -1) + 1
                     edge = f":{node}_c{place}"
-                    yield (
-                        Lane(
-                            f"{edge}_0", edge, 0, math.dist(*ends), lanelet.width, 0.0,
-                            f":{node}", False, (), ends, is_crosswalk=True,
-                        ),
-                        node,
+                    yield Lane(
+                        f"{edge}_0", edge, 0, math.dist(*ends), lanelet.width, 0.0,
+                        f":{node}", False, (), ends, is_crosswalk=True,
                     )  # fmt: skip
                     break
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import (
     Callable,
     Collection,
-    Hashable,
     Iterable,
     Iterator,
     Mapping,
@@ -18,11 +17,12 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from forewarn.plugins.driving.roads import (
     Lane,
-    Line,
+    Link,
     LinkDirection,
     Point,
     Roads,
     crossing,
+    heading_of,
 )
 
 _CELL_M = 12.0
@@ -83,12 +83,12 @@ class Places:
         line, nearest = self._lines[name], math.inf
         for part in parts:
             ahead, over, aside = part.beside(x, y)
-            if (away := math.hypot(over, aside)) < nearest:
+            if (away := over * over + aside * aside) < nearest:
                 nearest, found = away, (part, part.start + ahead, aside)
         part, along, left = found
         turned = abs((heading_deg - part.heading_deg + 180.0) % 360.0 - 180.0)
         beyond = max(-along, along - line.length, 0.0)
-        if turned < _COURSE_DEG and nearest < line.reach and beyond < _ASIDE_M:
+        if turned < _COURSE_DEG and nearest < line.reach**2 and beyond < _ASIDE_M:
             at_m = min(max(along, 0.0), line.length) * line.scale
             cost = abs(left) + _TURNED_M * turned + 2.0 * beyond
             yield Place(name, at_m, left, cost)
@@ -304,47 +304,62 @@ class Movement:
         return turned > SIDEWAYS
 
 
-Node = TypeVar("Node", bound=Hashable)
+def movements(
+    lanes: Mapping[str, Lane], yields: Callable[[Lane, Link], bool]
+) -> Iterator[Movement]:
+    """Yields the movements along all links through junctions.
+
+    Args:
+        lanes: The lanes by name.
+        yields: Returns whether there is a yield sign for a link of a lane.
+    """
+    for lane in lanes.values():
+        for link in () if lane.inside else lane.links:
+            if link.via:
+                yield Movement(
+                    lane.name, link.via, link.to, link.turn,
+                    heading_of(lane.shape[-2:]), link.stops, yields(lane, link),
+                )  # fmt: skip
+
+
 Way = TypeVar("Way", bound=Movement)
 
 
-class Junctions(Generic[Node, Way]):
-    """Implements the methods of a `Net` that concern junctions.
+class Junctions(Generic[Way]):
+    """Implements the methods of a `Net` that concern lanes and junctions.
 
     Args:
-        inside: For each crosswalk and each lane inside a junction, the junction and the
-            centre line.
-        movements: Pairs of a junction and a movement through it.
-        edge_of: Returns the edge of a lane.
+        lanes: The lanes by name, including crosswalks and lanes inside junctions.
+        movements: The movements through the junctions.
     """
 
-    def __init__(
-        self,
-        inside: Mapping[str, tuple[Node, Line]],
-        movements: Iterable[tuple[Node, Way]],
-        edge_of: Callable[[str], str],
-    ) -> None:
-        self._place, self._edge_of = inside, edge_of
-        self._inside: dict[Node, list[tuple[str, Line]]] = {}
-        for name, (node, line) in inside.items():
-            self._inside.setdefault(node, []).append((name, line))
-        self._through: dict[Node, list[Way]] = {}
-        self._into: dict[str, Node] = {}
-        for node, movement in movements:
-            self._through.setdefault(node, []).append(movement)
-            self._into[edge_of(movement.lane)] = node
+    def __init__(self, lanes: Mapping[str, Lane], movements: Iterable[Way]) -> None:
+        self._by_name = lanes
+        self._inside: dict[str, list[Lane]] = {}
+        for lane in lanes.values():
+            if lane.inside:
+                self._inside.setdefault(lane.junction, []).append(lane)
+        self._through: dict[str, list[Way]] = {}
+        self._into: dict[str, str] = {}
+        for movement in movements:
+            junction = lanes[movement.via].junction
+            self._through.setdefault(junction, []).append(movement)
+            self._into[lanes[movement.lane].edge] = junction
         self.movements = [each for group in self._through.values() for each in group]
 
+    def lanes(self) -> Iterable[Lane]:
+        return self._by_name.values()
+
     def meets(self, inside: str) -> Collection[str]:
-        node, line = self._place[inside]
+        lane = self._by_name[inside]
         return [
-            name
-            for name, other in self._inside[node]
-            if name != inside and crossing(line, other) is not None
+            other.name
+            for other in self._inside[lane.junction]
+            if other is not lane and crossing(lane.shape, other.shape) is not None
         ]
 
     def goes_first(self, lane: str, to: str) -> Collection[str]:
-        group = self._group(self._edge_of(lane))
+        group = self._group(self._by_name[lane].edge)
         own = [m for m in group if (m.lane, m.to) == (lane, to)]
         return {
             m.lane
@@ -353,8 +368,9 @@ class Junctions(Generic[Node, Way]):
         }
 
     def approaches(self, edge: str) -> Iterable[str]:
-        return list(dict.fromkeys(self._edge_of(m.lane) for m in self._group(edge)))
+        group = self._group(edge)
+        return list(dict.fromkeys(self._by_name[m.lane].edge for m in group))
 
     def _group(self, edge: str) -> list[Way]:
-        node = self._into.get(edge)
-        return [] if node is None else self._through[node]
+        junction = self._into.get(edge)
+        return [] if junction is None else self._through[junction]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.plugins.driving.places import Junctions, Movement
-from forewarn.plugins.driving.roads import LinkDirection
+from forewarn.plugins.driving.roads import Lane, LinkDirection
 
 
 def movement(
@@ -66,18 +66,28 @@ def test_never_both(one: Movement, other: Movement) -> None:
     assert not (one.goes_before(other) and other.goes_before(one))
 
 
+def lane(name: str, junction: str, *shape: tuple[float, float]) -> Lane:
+    edge, _, number = name.rpartition("_")
+    return Lane(name, edge, int(number), 20.0, 3.0, 50.0, junction, True, (), shape)
+
+
 def test_junction_determines_which_paths_cross() -> None:
-    inside = {
-        ":west_s": ("j", [(-10.0, 0.0), (10.0, 0.0)]),
-        ":south_s": ("j", [(0.0, -10.0), (0.0, 10.0)]),
-        ":j_c0_0": ("j", [(8.0, -3.0), (8.0, 3.0)]),
-        ":far_s": ("k", [(-10.0, 0.0), (10.0, 1.0)]),
-    }
+    lanes = [
+        lane("west_0", "", (-50.0, 0.0), (-10.0, 0.0)),
+        lane("south_0", "", (0.0, -50.0), (0.0, -10.0)),
+        lane("elsewhere_0", "", (0.0, 0.0), (1.0, 0.0)),
+        lane(":w_0", ":j", (-10.0, 0.0), (10.0, 0.0)),
+        lane(":s_0", ":j", (0.0, -10.0), (0.0, 10.0)),
+        lane(":j_c0_0", ":j", (8.0, -3.0), (8.0, 3.0)),
+        lane(":far_0", ":k", (-10.0, 0.0), (10.0, 1.0)),
+    ]
     net = Junctions(
-        inside, [("j", EAST), ("j", NORTH)], lambda lane: lane.rpartition("_")[0]
+        {each.name: each for each in lanes},
+        [replace(EAST, via=":w_0"), replace(NORTH, via=":s_0")],
     )
-    assert net.meets(":west_s") == [":south_s", ":j_c0_0"]
-    assert net.meets(":far_s") == []
+    assert list(net.lanes()) == lanes
+    assert net.meets(":w_0") == [":s_0", ":j_c0_0"]
+    assert net.meets(":far_0") == []
     assert net.goes_first("west_0", "west_out_0") == {"south_0"}
     assert net.goes_first("south_0", "south_out_0") == set()
     assert net.goes_first("elsewhere_0", "x_0") == set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -56,8 +57,23 @@ random.
 """
 
 
-class _Episodes(SteppedHousehold):
-    """Runs episodes on a controller that subclasses create."""
+class HouseholdWorld(SteppedHousehold):
+    """The embedded household simulator, which runs in this process.
+
+    Args:
+        task: The name of a task, which provides `scene`, `watch` and `prepare`.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
+        scene: The name of an included scene, or of a scene in the scene file.
+        watch: The object predicates in each frame, in addition to those of the task.
+        prepare: The steps that bring the scene into its initial state.
+        vary: How much the initial state of each episode varies from the scene.
+        scenes: A scene file, as written by `forewarn thor harvest`.
+        failures: `real` if actions also fail at random, at the rates of the real
+            AI2-THOR; otherwise `off`.
+        longest_steps: The maximum number of steps.
+        plan: Whether frames contain the next action that the robot announces.
+    """
 
     actions = ACTIONS
 
@@ -72,36 +88,42 @@ class _Episodes(SteppedHousehold):
 
     def __init__(
         self,
-        name: str,
         *,
-        task: str,
-        tasks: Path | None,
-        scene: str,
-        watch: Sequence[str],
-        prepare: Sequence[str],
-        vary: Variation,
-        longest_steps: int,
-        embedded: bool,
+        task: str = "",
+        tasks: Path | None = None,
+        scene: str = "",
+        watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
+        prepare: list[str] = [],  # noqa: B006
+        vary: Variation = Variation(),  # noqa: B008 - frozen
+        scenes: Path | None = None,
+        failures: Profile = "off",
+        longest_steps: Steps = 40,
         plan: bool = False,
     ) -> None:
         self._spared: tuple[str, ...] = ()
         if task:
             known = find_task(task_book(tasks), task)
             scene = scene or known.scene
-            watch = (*known.watch(), *facts_about(known.objects()), *watch)
-            prepare = (*known.prepare, *prepare)
+            watch = [*known.watch(), *facts_about(known.objects()), *watch]
+            prepare = [*known.prepare, *prepare]
             self._spared = objects_in((), (known.goal, known.law))
         self._scene, self._varied, self._plan = scene or FIRST_SCENE, vary, plan
+        self._scenes, self._failures = scenes, failures
         self._senses = ObjectSenses(watch)
         self._prepare = [parse_step(step) for step in prepare]
         self.longest_steps = longest_steps
         provides = (*self._senses.predicates, *SIGNALS, *([NEXT] if plan else []))
-        self.source = Source(name, "household", provides, PERIOD_S, embedded)
+        self.source = Source("household", "household", provides, PERIOD_S)
         self._controller: Controller | None = None
         self._robot: HighLevel | None = None
 
     def _make(self, seed: int) -> Controller:
-        raise NotImplementedError
+        return LocalController(
+            self._scene,
+            scenes=load_scenes(self._scenes),
+            seed=seed,
+            failures=PROFILES[self._failures],
+        )
 
     def begin(self, seed: int) -> None:
         """Starts an episode: resets and then prepares the scene."""
@@ -155,7 +177,13 @@ class _Episodes(SteppedHousehold):
 
     def _shadow(self, robot: HighLevel) -> LocalController:
         """Returns an embedded household in the simulator's current state."""
-        return LocalController.shadow(self.metadata, robot.reachable)
+        controller = self._controller_now()
+        if not isinstance(controller, LocalController):
+            return LocalController.shadow(self.metadata, robot.reachable)
+        shadow = controller.copy()
+        # The guard must not foresee random failures.
+        shadow.world.failures = PROFILES["off"]
+        return shadow
 
     def halt(self) -> None:
         """Does nothing, because the world does not change between steps."""
@@ -204,71 +232,7 @@ class _Episodes(SteppedHousehold):
         }
 
 
-class HouseholdWorld(_Episodes):
-    """The embedded household simulator, which runs in this process.
-
-    Args:
-        task: The name of a task, which provides `scene`, `watch` and `prepare`.
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
-            included suite.
-        scene: The name of an included scene, or of a scene in the scene file.
-        watch: The object predicates in each frame, in addition to those of the task.
-        prepare: The steps that bring the scene into its initial state.
-        vary: How much the initial state of each episode varies from the scene.
-        scenes: A scene file, as written by `forewarn thor harvest`.
-        failures: `real` if actions also fail at random, at the rates of the real
-            AI2-THOR; otherwise `off`.
-        longest_steps: The maximum number of steps.
-        plan: Whether frames contain the next action that the robot announces.
-    """
-
-    def __init__(
-        self,
-        *,
-        task: str = "",
-        tasks: Path | None = None,
-        scene: str = "",
-        watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
-        prepare: list[str] = [],  # noqa: B006
-        vary: Variation = Variation(),  # noqa: B008 - frozen
-        scenes: Path | None = None,
-        failures: Profile = "off",
-        longest_steps: Steps = 40,
-        plan: bool = False,
-    ) -> None:
-        super().__init__(
-            "household",
-            task=task,
-            tasks=tasks,
-            scene=scene,
-            watch=watch,
-            prepare=prepare,
-            vary=vary,
-            longest_steps=longest_steps,
-            embedded=True,
-            plan=plan,
-        )
-        self._scenes, self._failures = scenes, failures
-
-    def _make(self, seed: int) -> Controller:
-        return LocalController(
-            self._scene,
-            scenes=load_scenes(self._scenes),
-            seed=seed,
-            failures=PROFILES[self._failures],
-        )
-
-    def _shadow(self, robot: HighLevel) -> LocalController:
-        controller = self._controller_now()
-        if isinstance(controller, LocalController):
-            shadow = controller.copy()
-            # The guard must not foresee random failures.
-            shadow.world.failures = PROFILES["off"]
-            return shadow
-        return super()._shadow(robot)
-
-
-class ThorWorld(_Episodes):
+class ThorWorld(HouseholdWorld):
     """AI2-THOR through ai2thor's controller, with the real Unity build or the embedded
     household.
 
@@ -305,9 +269,7 @@ class ThorWorld(_Episodes):
         start_timeout_s: Annotated[float, Field(gt=0)] = 20.0,
         action_timeout_s: Annotated[float, Field(gt=0)] = 10.0,
     ) -> None:
-        embedded = player == HOUSEHOLD
         super().__init__(
-            "thor",
             task=task,
             tasks=tasks,
             scene=scene,
@@ -315,8 +277,9 @@ class ThorWorld(_Episodes):
             prepare=prepare,
             vary=vary,
             longest_steps=longest_steps,
-            embedded=embedded,
         )
+        embedded = player == HOUSEHOLD
+        self.source = replace(self.source, name="thor", embedded=embedded)
         self._settings: dict[str, Any] = {
             "player": player,
             "scenes": scenes,

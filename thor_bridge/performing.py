@@ -37,7 +37,7 @@ class Robot:
         seed: The episode's seed.
     """
 
-    def __init__(self, world: HouseholdWorld | ThorWorld, seed: int = 0) -> None:
+    def __init__(self, world: HouseholdWorld, seed: int = 0) -> None:
         self.world = world
         self._frame = world.reset(seed)
 
@@ -302,7 +302,7 @@ def perform(
 
 
 def _performed(
-    task: Task, world: HouseholdWorld | ThorWorld, pilot: HouseholdPlanner, seed: int
+    task: Task, world: HouseholdWorld, pilot: HouseholdPlanner, seed: int
 ) -> Performed:
     judge = _Judge(task)
     frame = world.reset(seed)

@@ -100,6 +100,21 @@ def test_it_is_never_held_longer_than_its_duration(steps: list[str | float]) -> 
         assert not lease.held or clock.now_s - renewed_s < 1.0
 
 
+@pytest.mark.parametrize("jump_s", [-1e6, 1e6])
+def test_a_wall_clock_that_jumps_changes_no_lease(
+    jump_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, ended = Lease(60.0), Lease(0.01)
+    held.renew()
+    ended.renew()
+    now_s = time.time() + jump_s
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    monkeypatch.setattr(time, "time_ns", lambda: round(now_s * 1e9))
+    time.sleep(0.02)
+    assert held.held
+    assert not ended.held
+
+
 def wait_until(what: threading.Event) -> None:
     assert what.wait(20), "nothing came of it"
 

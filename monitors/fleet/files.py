@@ -20,15 +20,14 @@ from forewarn.monitors.chains.learning import MAX_PAIRS, Tally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.branched import EDGES
 from forewarn.monitors.fleet.tallies import (
+    Counted,
     FleetTally,
     Ints,
     InvalidTally,
     Stopped,
     Subject,
-    Table,
     bounded,
-    cells_of,
-    rows_of,
+    tally_of,
 )
 
 SEVERAL = "forewarn.tallies/1"
@@ -141,12 +140,11 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
             place="states",
         )
     counts = _parsed(file, states, source)
-    passed, let_pass = Table.of(Tally(), ()), {}
+    passed, let_pass = Tally(), {}
     if file.passed is not None:
         let_pass = file.passed.runs
         passed = _parsed(file.passed, states, source, "passed, ")
-        whole = _keyed(counts, len(states))
-        part = _keyed(passed, len(states))
+        whole, part = _keyed(counts), _keyed(passed)
         if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
             raise InvalidTally(
                 "the tally counts more transitions after interventions that were not "
@@ -155,22 +153,15 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
                 place="passed",
             )
     subject = Subject(file.abstraction, file.period_s, file.laws)
-    return FleetTally(
-        file.id,
-        subject,
-        states,
-        counts,
-        file.beyond,
-        file.stopped_by,
-        file.after_stops,
-        let_pass,
-        passed,
+    counted = Counted(
+        counts, file.beyond, file.stopped_by, file.after_stops, let_pass, passed
     )
+    return FleetTally.of(file.id, subject, counted)
 
 
 def _parsed(
     file: _Table, states: tuple[str, ...], source: str, place: str = ""
-) -> Table:
+) -> Tally:
     """Checks the counts of a file."""
     if len(file.steps) != len(states):
         raise InvalidTally(
@@ -200,25 +191,29 @@ def _parsed(
         raise InvalidTally(
             "the tally's states are not in ascending order", source=source
         )
-    table = Table(np.column_stack((before, pairs)), starts, ends)
-    tally = table.tally(states)
+    last = np.insert(ends, 1, len(states), axis=1)
+    tally = tally_of(np.concatenate((np.column_stack((before, pairs)), last)), states)
+    tally.starts = {states[i]: times for i, times in starts.tolist()}
+    tally.traces = sum(tally.starts.values())
+    tally.frames += tally.traces
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(
             "more runs end in a state than can have reached it",
             source=source,
             place=f"{place}ends",
         )
-    return table
+    return tally
 
 
-def _keyed(table: Table, end: int) -> dict[tuple[int, int], int]:
-    return {(i, j): times for i, j, times in cells_of(table, end).tolist()}
+def _keyed(tally: Tally) -> dict[tuple[str, str], int]:
+    steps = {(b, a): n for b, row in tally.seen.items() for a, n in row.items()}
+    return steps | {(name, ""): times for name, times in tally.ends.items()}
 
 
 def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
     """Parses pairs of a state's index and a count."""
     try:
-        pairs = rows_of(flat, 2)
+        pairs = np.array(flat, np.int64).reshape(-1, 2)
     except (OverflowError, ValueError):
         pass
     else:

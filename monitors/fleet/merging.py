@@ -71,26 +71,29 @@ class Stack:
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
         """Combines tallies with the same subject."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
-        steps = []
-        for each in tallies:
-            places = np.array([number[name] for name in each.states], np.int64)
-            own = each.counts.steps.copy()
-            own[:, :2] = places[own[:, :2]]
-            steps.append(own)
-        counted = np.concatenate([np.empty((0, 3), np.int64), *steps])
-        who = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
+        before, after, times, who = (list[int]() for _ in range(4))
+        for index, each in enumerate(tallies):
+            states = each.states
+            places = {name: number[name] for name in states}
+            for name in states:
+                row = each.tally.seen[name]
+                before += [places[name]] * len(row)
+                after += map(places.__getitem__, row)
+                times += row.values()
+                who += [index] * len(row)
         wide = max(len(number), 1)
         keys, pair = np.unique(
-            counted[:, 0] * wide + counted[:, 1], return_inverse=True
+            np.array(before, np.int64) * wide + np.array(after, np.int64),
+            return_inverse=True,
         )
         return cls(
             tuple(tallies),
             tuple(number),
             keys // wide,
             keys % wide,
-            who,
+            np.array(who, np.int64),
             pair.astype(np.int64),
-            counted[:, 2].astype(np.float64),
+            np.array(times, np.float64),
         )
 
     @property
@@ -103,10 +106,9 @@ class Stack:
         there = set[str]().union(*(each.states for each in parts))
         tally = Tally(seen={name: {} for name in self.states if name in there})
         for each in parts:
-            own = ((tally.starts, each.counts.starts), (tally.ends, each.counts.ends))
+            own = ((tally.starts, each.tally.starts), (tally.ends, each.tally.ends))
             for into, counts in own:
-                for i, times in counts.tolist():
-                    name = each.states[i]
+                for name, times in counts.items():
                     into[name] = into.get(name, 0) + times
         # Integers below 2⁵³ are exact as floats.
         inside = np.isin(self.who, chosen)

@@ -158,116 +158,40 @@ def runs_of(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Transition counts between numbered states.
-
-    Args:
-        steps: One row for each transition: the indices of both states, and the count.
-        starts: One row for each state in which a run began: its index, and the count.
-        ends: One row for each state in which a run ended: its index, and the count.
-    """
-
-    steps: Ints
-    starts: Ints
-    ends: Ints
-
-    @classmethod
-    def of(cls, tally: Tally, states: Sequence[str]) -> Table:
-        """Numbers the states of a tally by their place in `states`."""
-        number = {name: i for i, name in enumerate(states)}
-
-        def pairs(counts: Mapping[str, int]) -> list[tuple[int, int]]:
-            return sorted((number[name], times) for name, times in counts.items())
-
-        steps = [
-            (i, *pair)
-            for i, name in enumerate(states)
-            for pair in pairs(tally.seen.get(name, {}))
-        ]
-        starts, ends = pairs(tally.starts), pairs(tally.ends)
-        return cls(rows_of(steps, 3), rows_of(starts, 2), rows_of(ends, 2))
-
-    def tally(self, states: Sequence[str]) -> Tally:
-        """Returns the counts by state name, as a mutable tally."""
-        tally = Tally(seen={name: {} for name in states})
-        for before, after, times in self.steps.tolist():
-            tally.seen[states[before]][states[after]] = times
-        for into, counts in ((tally.starts, self.starts), (tally.ends, self.ends)):
-            into.update((states[i], times) for i, times in counts.tolist())
-        tally.traces = sum(tally.starts.values())
-        tally.frames = tally.traces + self.transitions
-        return tally
-
-    @property
-    def transitions(self) -> int:
-        """The number of counted transitions."""
-        return int(self.steps[:, 2].sum())
-
-    def as_dict(self, states: int) -> dict[str, Any]:
-        """Returns the counts as JSON, with one row of steps for each state."""
-        cuts = np.searchsorted(self.steps[:, 0], np.arange(1, states))
-        rows = np.split(self.steps[:, 1:], cuts) if states else []
-        return {
-            "steps": [row.ravel().tolist() for row in rows],
-            "starts": self.starts.ravel().tolist(),
-            "ends": self.ends.ravel().tolist(),
-        }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FleetTally:
+@dataclass(slots=True, kw_only=True, eq=False)
+class FleetTally(Counted):
     """The tally of one contributor.
 
     Args:
         id: The unique id of the tally.
         subject: The abstraction, period and laws of the guard's model.
-        states: The names of the states, in ascending order.
-        counts: The transition counts.
-        beyond: The number of transitions that were not counted because there were too
-            many distinct ones.
-        stopped_by: For each law, the number of runs that an intervention ended early.
-        after_stops: The outcomes of stopped runs, by risk band.
-        let_pass: For each law, the number of runs in which an intervention was not
-            enforced.
-        passed: The part of `counts` that follows these decisions.
     """
 
     id: str
     subject: Subject
-    states: tuple[str, ...]
-    counts: Table
-    beyond: int
-    stopped_by: Mapping[str, int]
-    after_stops: Mapping[str, Stopped]
-    let_pass: Mapping[str, int]
-    passed: Table
 
     @classmethod
     def of(cls, own_id: str, subject: Subject, counted: Counted) -> FleetTally:
         """Creates a tally from the counts so far."""
-        states = tuple(sorted(counted.tally.seen))
         return cls(
-            own_id,
-            subject,
-            states,
-            Table.of(counted.tally, states),
-            counted.beyond,
-            runs_of([counted.stopped_by]),
-            outcomes_of([counted.after_stops]),
-            runs_of([counted.let_pass]),
-            Table.of(counted.passed, states),
-        )
+            counted.tally, counted.beyond, counted.stopped_by, counted.after_stops,
+            counted.let_pass, counted.passed, id=own_id, subject=subject,
+        )  # fmt: skip
+
+    @property
+    def states(self) -> list[str]:
+        """The names of the states, in ascending order."""
+        return sorted(self.tally.seen)
 
     @property
     def transitions(self) -> int:
         """The number of counted transitions."""
-        return self.counts.transitions
+        return sum(sum(row.values()) for row in self.tally.seen.values())
 
     @property
     def traces(self) -> int:
         """The number of runs."""
-        return int(self.counts.starts[:, 1].sum())
+        return sum(self.tally.starts.values())
 
     @property
     def unweighted(self) -> dict[str, int]:
@@ -275,17 +199,6 @@ class FleetTally:
         enforced.
         """
         return {k: n for k, n in self.stopped_by.items() if k not in self.let_pass}
-
-    def tally(self) -> Tally:
-        """Returns the counts by state name, as a mutable tally."""
-        return self.counts.tally(self.states)
-
-    def counted(self) -> Counted:
-        """Returns the counts of the tally's file."""
-        return Counted(
-            self.tally(), self.beyond, self.stopped_by, self.after_stops,
-            self.let_pass, self.passed.tally(self.states),
-        )  # fmt: skip
 
     def weighted(self) -> FleetTally:
         """Returns the tally; its runs that could continue also represent stopped ones.
@@ -299,8 +212,9 @@ class FleetTally:
         stops = sum(self.stopped_by.get(law, 0) for law in self.let_pass)
         if not stops:
             return self
-        weight, end = 1.0 + stops / passes, len(self.states)
-        cells, after = cells_of(self.counts, end), cells_of(self.passed, end)
+        states = self.states
+        weight, end = 1.0 + stops / passes, len(states)
+        cells, after = cells_of(self.tally, states), cells_of(self.passed, states)
         row, key = cells[:, 0], cells[:, 0] * (end + 1) + cells[:, 1]
         late = np.zeros(len(cells))
         late[np.searchsorted(key, after[:, 0] * (end + 1) + after[:, 1])] = after[:, 2]
@@ -315,25 +229,24 @@ class FleetTally:
         # Systematic sampling: each count is rounded up or down, and is exact on
         # average.
         sums, first = np.cumsum(times), np.searchsorted(row, row)
-        whole = np.floor(sums - (sums - times)[first] + self._shifts()[row])
+        whole = np.floor(sums - (sums - times)[first] + self._shifts(end)[row])
         rounded = np.diff(whole, prepend=0.0)
         rounded = np.where(first == np.arange(len(row)), whole, rounded)
         mixed = (of_row(early) > 0) & (of_row(late) > 0)
         cells[mixed, 2] = rounded[mixed].astype(np.int64)
-        cells = cells[cells[:, 2] > 0]
-        ends = cells[:, 1] == end
-        table = Table(cells[~ends], self.counts.starts, cells[ends][:, [0, 2]])
-        return replace(self, counts=table)
+        tally = tally_of(cells[cells[:, 2] > 0], states)
+        return replace(self, tally=replace(tally, starts=self.tally.starts))
 
-    def _shifts(self) -> NDArray[np.float64]:
+    def _shifts(self, states: int) -> NDArray[np.float64]:
         """Returns a random number from 0 to 1 for each state, determined by the tally's
         id.
         """
         seed = hashlib.sha256(self.id.encode()).digest()
-        return np.random.default_rng(list(seed)).random(len(self.states))
+        return np.random.default_rng(list(seed)).random(states)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the content of the tally's file; equal tallies give equal bytes."""
+        states = self.states
         content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
@@ -341,25 +254,62 @@ class FleetTally:
             "period_s": self.subject.period_s,
             "laws": self.subject.laws,
             "beyond": self.beyond,
-            "states": list(self.states),
-            **self.counts.as_dict(len(self.states)),
+            "states": states,
+            **_as_dict(self.tally, states),
         }
         if self.stopped_by:
-            content["stopped_by"] = self.stopped_by
+            content["stopped_by"] = runs_of([self.stopped_by])
         if self.after_stops:
-            content["after_stops"] = {k: [*v] for k, v in self.after_stops.items()}
+            outcomes = outcomes_of([self.after_stops])
+            content["after_stops"] = {band: [*each] for band, each in outcomes.items()}
         if self.let_pass:
-            passed = self.passed.as_dict(len(self.states))
-            content["passed"] = {"runs": self.let_pass, **passed}
+            passed = _as_dict(self.passed, states)
+            content["passed"] = {"runs": runs_of([self.let_pass]), **passed}
         return content
 
 
-def cells_of(table: Table, end: int) -> Ints:
-    """Returns a table's steps and its ends, as steps to `end`, ordered by state."""
-    state, times = table.ends.T
-    ends = np.column_stack((state, np.full(len(state), end), times))
-    cells = np.concatenate((table.steps, ends))
-    return cells[np.lexsort((cells[:, 1], cells[:, 0]))]
+def _as_dict(tally: Tally, states: Sequence[str]) -> dict[str, Any]:
+    """Returns counts as JSON, with one row of steps for each state."""
+    number = {name: i for i, name in enumerate(states)}
+
+    def flat(counts: Mapping[str, int]) -> list[int]:
+        return [
+            each for name in sorted(counts) for each in (number[name], counts[name])
+        ]
+
+    return {
+        "steps": [flat(tally.seen.get(name, {})) for name in states],
+        "starts": flat(tally.starts),
+        "ends": flat(tally.ends),
+    }
+
+
+def cells_of(tally: Tally, states: Sequence[str]) -> Ints:
+    """Returns a row for each transition and each end, ordered by state.
+
+    A row has the indices of both states, and the count. An end is a transition to the
+    index after the last state.
+    """
+    number = {name: i for i, name in enumerate(states)}
+    cells = [
+        (number[before], number[after], times)
+        for before, row in tally.seen.items()
+        for after, times in row.items()
+    ]
+    cells += [(number[name], len(states), times) for name, times in tally.ends.items()]
+    return np.array(sorted(cells), np.int64).reshape(-1, 3)
+
+
+def tally_of(cells: Ints, states: Sequence[str]) -> Tally:
+    """Returns the counts of such rows, without the starts of runs."""
+    tally = Tally(seen={name: {} for name in states})
+    for before, after, times in cells.tolist():
+        if after == len(states):
+            tally.ends[states[before]] = times
+        else:
+            tally.seen[states[before]][states[after]] = times
+            tally.frames += times
+    return tally
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
@@ -376,7 +326,7 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
         ordered[0].subject.refuse_other(each.subject, each.id)
     ids = "\n".join(each.id for each in ordered)
     own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
-    total = Counted.total([each.counted() for each in ordered])
+    total = Counted.total(ordered)
     return FleetTally.of(own_id, ordered[0].subject, total)
 
 
@@ -401,8 +351,3 @@ def bounded(tally: Tally) -> Tally:
             left[before] -= times
     ends = {state: min(times, left[state]) for state, times in tally.ends.items()}
     return replace(tally, ends={state: n for state, n in ends.items() if n > 0})
-
-
-def rows_of(values: Sequence[Any], columns: int) -> Ints:
-    """Converts numbers to a table with this number of columns."""
-    return np.array(values, dtype=np.int64).reshape(-1, columns)

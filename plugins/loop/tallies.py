@@ -60,7 +60,7 @@ class TallyFile:
             try:
                 kept = self._kept() if self.path.exists() else []
                 own_id = kept[0].id if kept else self._new_id()
-                there = {each.subject: each.counted() for each in kept}
+                there = {each.subject: each for each in kept}
                 tallies = [
                     FleetTally.of(own_id, subject, each.bounded())
                     for subject, each in _added(there, waiting).items()

@@ -60,7 +60,7 @@ def campaign(
 
 def row(tally: FleetTally) -> tuple[int, int]:
     """How often a car that did not speed does then, and how often it was seen."""
-    counts = tally.tally()
+    counts = tally.tally
     seen = counts.seen[NAMES[0]]
     return seen.get(NAMES[1], 0), sum(seen.values()) + counts.ends.get(NAMES[0], 0)
 
@@ -104,7 +104,7 @@ def test_rounding_is_right_on_average() -> None:
         rows.append(row(tally.weighted()))
     speeds, seen = np.mean(rows, axis=0)
     early, late = row(tally), (0, 0)
-    passed = tally.passed.tally(tally.states)
+    passed = tally.passed
     late = (
         passed.seen[NAMES[0]].get(NAMES[1], 0),
         sum(passed.seen[NAMES[0]].values()) + passed.ends.get(NAMES[0], 0),

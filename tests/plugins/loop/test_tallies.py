@@ -82,7 +82,7 @@ class Driven:
 
 
 def counted(path: Path) -> Tally:
-    return read_tallies(path)[0].tally()
+    return read_tallies(path)[0].tally
 
 
 def sequences(*several: list[str]) -> Tally:
@@ -142,10 +142,10 @@ def test_what_follows_an_intervention_that_is_not_enforced_is_also_counted_apart
     driven.show(SLOW, SLOW)
     driven.loop.close("the drive was over")
     (kept,) = read_tallies(path)
-    assert kept.tally() == sequences([SLOW, FAST, OVER, OVER], [SLOW, SLOW])
+    assert kept.tally == sequences([SLOW, FAST, OVER, OVER], [SLOW, SLOW])
     (law,) = driven.loop.guard.watch.laws
     assert kept.let_pass == {law.name: 1} and not kept.stopped_by
-    passed = kept.counted().passed
+    passed = kept.passed
     assert {s: row for s, row in passed.seen.items() if row} == {
         FAST: {OVER: 1},
         OVER: {OVER: 1},

@@ -117,26 +117,6 @@ class Automaton:
             )
         return column
 
-    def response_steps(self) -> int | None:
-        """Returns K if the law is of the form `always (a -> eventually[0, K] b)`."""
-        n = self.n
-        if self.violated != n - 1 or self.pending[0]:
-            return None
-        if not self.pending[1 : n - 1].all():
-            return None
-        waits = self.step[1 : n - 1]
-        # Row i is wait:i; each letter either discharges all obligations or counts down.
-        down = np.where(np.arange(1, n - 1) > 1, np.arange(n - 2), self.violated)
-        met = (waits == 0).all(axis=0)
-        counted = (waits == down[:, None]).all(axis=0)
-        longest = n - 2 if n > 2 else self.violated
-        arises = self.step[0] == longest
-        if not (met | counted).all() or not (arises | (self.step[0] == 0)).all():
-            return None
-        # No letter both triggers and discharges an obligation, because the automaton
-        # would then have to count its repetitions in pairs, which no law can do.
-        return n - 2
-
 
 @checked
 def compile_law(

@@ -7,7 +7,7 @@ keeps the law's memory of the past.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,9 +30,6 @@ Status = Literal["ok", "pending", "violated"]
 
 MAX_REMEMBERED = 100_000
 """The maximum number of frames stored to find when a pending obligation arose."""
-
-MAX_TABLE = 4096
-"""The maximum number of combinations of propositions in a lookup table by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +126,10 @@ class Monitor:
         elif self._pending:
             self._pending.clear()
         return verdict
+
+    def skip(self, frames: int) -> None:
+        """Counts frames that leave the law in a state without pending obligations."""
+        self._steps += frames
 
     def _record(self) -> None:
         seen = list(self._pending)
@@ -235,67 +236,30 @@ class Scan:
 
 
 def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
-    """Runs a law on the letters of a trace; the scan is vectorised for bounded-response
-    laws.
+    """Runs a law on the letters of a trace.
+
+    Frames that leave the law in its initial state are skipped all at once.
     """
-    steps = automaton.response_steps()
-    if steps is None or 1 << len(automaton.propositions) > MAX_TABLE:
-        return _scan_table(automaton, letters)
-    if not _lookup(automaton, np.ones(len(automaton.letters), bool))[letters].all():
+    known = np.array(automaton.letters)
+    columns = np.minimum(np.searchsorted(known, letters), len(known) - 1)
+    if (known[columns] != letters).any():
         raise _impossible(automaton)
-    return _scan_response(automaton, letters, steps)
-
-
-def _lookup(automaton: Automaton, per_column: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Maps one Boolean per column of the automaton to one per letter."""
-    table = np.zeros(1 << len(automaton.propositions), bool)
-    table[list(automaton.letters)] = per_column
-    return table
-
-
-def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
     monitor = Monitor(automaton)
     verdict = Verdict("ok", automaton.names[0])
-    advance = monitor.advance
-    for letter in letters.tolist():
-        verdict = advance(letter)
+    initial = automaton.initial
+    waits = automaton.pending[initial] | (automaton.step[initial] != initial)
+    given, at = letters.tolist(), 0
+    for start in np.flatnonzero(waits[columns]).tolist():
+        if start < at:
+            continue
+        monitor.skip(start - at)
+        for at in range(start + 1, len(given) + 1):
+            verdict = monitor.advance(given[at - 1])
+            if monitor.state == initial:
+                break
     if monitor.violations:
         return Scan(tuple(monitor.violations), "violated")
     return Scan((), verdict.status, verdict.left)
-
-
-def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
-    """Finds the triggers of a bounded response, or of an invariant, that were not met
-    within `steps` frames.
-    """
-    n = len(letters)
-    arises = _lookup(automaton, automaton.step[0] != 0)[letters]
-    if steps == 0:
-        broken = np.flatnonzero(arises)
-        found = tuple(Violation(i, i) for i in broken.tolist())
-        return Scan(found, "violated" if found else "ok")
-    met = _lookup(automaton, automaton.step[1] == 0)[letters]
-    answers = np.cumsum(met, dtype=np.int32)
-    # A trigger is not a response, so equal counts mean no response within `steps`
-    # frames.
-    unmet = arises[:-steps] & (answers[steps:] == answers[:-steps])
-    starts = np.flatnonzero(unmet).tolist() if n > steps else []
-    violations: list[Violation] = []
-    at = 0
-    while at < len(starts):
-        since = starts[at]
-        violations.append(Violation(since + steps, since))
-        at = bisect_right(starts, since + steps, at)
-    if violations:
-        return Scan(tuple(violations), "violated")
-    # Earlier obligations were met, and a response meets all obligations before it.
-    recent = max(0, n - steps)
-    met_at = np.flatnonzero(met[recent:])
-    open_from = recent + int(met_at[-1]) + 1 if met_at.size else recent
-    owed = np.flatnonzero(arises[open_from:])
-    if not owed.size:
-        return Scan((), "ok")
-    return Scan((), "pending", steps - (n - 1 - open_from - int(owed[0])))
 
 
 def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status]:

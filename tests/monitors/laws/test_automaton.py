@@ -254,7 +254,6 @@ def test_bounded_response_is_exact(steps: int) -> None:
     assert automaton.left.tolist() == [steps + 1, *range(1, steps + 1), 0]
     assert automaton.due.tolist() == [0, *range(1, steps + 1), 0]
     assert automaton.pending.tolist() == [False, *[True] * steps, False]
-    assert automaton.response_steps() == steps
     # Row 0 owes nothing, row 1 is broken; no letter makes a new obligation.
     assert automaton.complete[:2].tolist() == [[0] * 4, [1] * 4]
     assert automaton.owed[0] == 0 and automaton.owed[last] == 1
@@ -262,28 +261,6 @@ def test_bounded_response_is_exact(steps: int) -> None:
         after = automaton.owed[i - 1] if i > 1 else 1
         assert automaton.complete[automaton.owed[i]].tolist() == [after, after, 0, 0]
     assert len(automaton.complete) == steps + 2
-
-
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        ("always a", 0),
-        ("always not (a and b)", 0),
-        ("always (a -> eventually[0, 7 steps] b)", 7),
-        ("always (once[7, 7 steps] a -> once[0, 7 steps] b)", 7),
-        ("always (once[1, 1 steps] a -> once[0, 1 steps] b)", 1),
-        ("always (a -> eventually[1, 7 steps] b)", None),
-        ("always (a -> always[0, 2 steps] b)", None),
-        ("always (a -> eventually[0, 4 steps] b) and always (a or b)", None),
-        ("a -> eventually[0, 4 steps] b", None),
-        ("always true", None),
-        ("eventually[0, 4 steps] b", None),
-    ],
-)
-def test_the_shape_of_bounded_response_is_recognised(
-    text: str, steps: int | None
-) -> None:
-    assert law(text).response_steps() == steps
 
 
 # -- size -----------------------------------------------------------------------------

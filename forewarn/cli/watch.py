@@ -169,7 +169,7 @@ class _Shown:
                 last = " at the last step" if edge.at_the_end else ""
                 source, target = drawn.nodes[edge.source], drawn.nodes[edge.target]
                 to = "itself" if source is target else target.name
-                if source is target and len(source.states) > 1 and edge.when:
+                if source is target and source.counts_down:
                     to = "one less"
                 yield f"    {source.name} -> {to}{when}{last}"
         yield ""

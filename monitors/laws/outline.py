@@ -1,4 +1,4 @@
-"""Summarises an automaton: folds countdowns, and shows letters as conditions."""
+"""Summarises an automaton: folds waiting states, and shows letters as conditions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A state, or a countdown of several states that differ only in the steps left.
+    """A state, or several states that are summed up.
 
     Args:
         name: The name of the node, such as `idle`, `wait:100 … wait:1` or `violated`.
-        states: The numbers of the states, those closest to a violation last.
+        states: The numbers of the states.
+        counts_down: Whether the states differ in the number of steps left.
     """
 
     name: str
     states: tuple[int, ...]
+    counts_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,10 @@ class Outline:
     legend: tuple[tuple[str, str], ...]
 
 
+VIOLATED = "violated"
+
 MAX_NODES = 12
-"""The maximum number of nodes; a larger outline shows only the number of waiting states
-and the longest wait.
-"""
+"""The maximum number of states that are shown one by one."""
 
 
 def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
@@ -60,52 +62,51 @@ def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
 
 
 def outline(automaton: Automaton) -> Outline:
-    """Folds countdowns, and describes the letters of each transition as a condition."""
-    chains = _chains(automaton)
-    if len(chains) > MAX_NODES:
-        return _summary(automaton)
-    home = {state: i for i, chain in enumerate(chains) for state in chain}
-    nodes = tuple(_node(automaton, chain) for chain in chains)
+    """Folds countdowns, sums up the states of large automata, and describes the letters
+    of each transition as a condition.
+    """
+    nodes = _nodes(automaton)
+    home = {state: i for i, node in enumerate(nodes) for state in node.states}
     edges: list[Edge] = []
-    for i, chain in enumerate(chains):
-        if chain[0] == automaton.violated:
-            continue
-        # All states of a countdown have the same transitions, except the last one.
-        firsts, lasts = chain[0], chain[-1]
-        targets = _targets(automaton, firsts, home)
-        for target, columns in targets.items():
-            edges.append(Edge(i, target, _when(automaton, columns)))
-        if len(chain) > 1:
-            for target, columns in _targets(automaton, lasts, home).items():
-                left = [c for c in columns if c not in targets.get(target, ())]
-                if left:
-                    edges.append(Edge(i, target, _when(automaton, columns), True))
+    for i, node in enumerate(nodes):
+        columns: dict[int, set[int]] = {}
+        at_the_end = set[int]()
+        for state in reversed(node.states) if node.name != VIOLATED else ():
+            for target, some in _targets(automaton, state, home).items():
+                if node.counts_down and automaton.due[state] == 1:
+                    at_the_end |= {target} - columns.keys()
+                columns.setdefault(target, set()).update(some)
+        edges += [
+            Edge(i, target, _when(automaton, some), target in at_the_end)
+            for target, some in columns.items()
+        ]
     return Outline(nodes, tuple(edges), legend(automaton))
 
 
-def _summary(automaton: Automaton) -> Outline:
-    """Outlines a large automaton by whether an obligation is pending."""
+def _nodes(automaton: Automaton) -> tuple[Node, ...]:
+    due, names = automaton.due.tolist(), automaton.names
+    waits = [steps for steps in due if steps]
+    counts_down = 1 < len(set(waits)) == len(waits)
+    large = automaton.n - counts_down * len(waits) > MAX_NODES
     groups: dict[str, list[int]] = {}
-    for state in range(automaton.n):
-        kind = "waiting" if automaton.pending[state] else "at rest"
-        kind = "violated" if state == automaton.violated else kind
-        groups.setdefault(kind, []).append(state)
-    numbers = {state: i for i, g in enumerate(groups.values()) for state in g}
+    for state, name in enumerate(names):
+        if due[state] and (counts_down or large):
+            name = "waiting"
+        elif large and name != VIOLATED:
+            name = "at rest"
+        groups.setdefault(name, []).append(state)
     nodes: list[Node] = []
-    for kind, states in groups.items():
-        name = automaton.names[states[0]] if len(states) == 1 else kind
-        if len(states) > 1:
+    for name, states in groups.items():
+        is_countdown = name == "waiting" and counts_down
+        if is_countdown:
+            name = f"wait:{max(waits)} … wait:{min(waits)}"
+        elif len(states) == 1:
+            name = names[states[0]]
+        else:
             name += f" ({len(states)} states"
-            due = automaton.due[states]
-            name += f", {min(due)} to {max(due)} left)" if kind == "waiting" else ")"
-        nodes.append(Node(name, tuple(states)))
-    pairs: dict[tuple[int, int], None] = {}
-    for state in range(automaton.n):
-        if state != automaton.violated:
-            for target in automaton.step[state].tolist():
-                pairs[numbers[state], numbers[target]] = None
-    edges = tuple(Edge(source, target, "") for source, target in pairs)
-    return Outline(tuple(nodes), edges, legend(automaton))
+            name += f", {min(waits)} to {max(waits)} left)" if due[states[0]] else ")"
+        nodes.append(Node(name, tuple(states), is_countdown))
+    return tuple(nodes)
 
 
 def transitions(automaton: Automaton) -> list[tuple[str, str, str]]:
@@ -123,12 +124,6 @@ def _letter(bit: int) -> str:
     return _LETTERS[bit] if bit < len(_LETTERS) else f"p{bit}"
 
 
-def _node(automaton: Automaton, chain: Sequence[int]) -> Node:
-    first, last = automaton.names[chain[0]], automaton.names[chain[-1]]
-    name = first if len(chain) == 1 else f"{first} … {last}"
-    return Node(name, tuple(chain))
-
-
 def _targets(
     automaton: Automaton, state: int, home: dict[int, int]
 ) -> dict[int, list[int]]:
@@ -137,48 +132,6 @@ def _targets(
     for column, target in enumerate(automaton.step[state].tolist()):
         found.setdefault(home[target], []).append(column)
     return found
-
-
-def _chains(automaton: Automaton) -> list[list[int]]:
-    """Returns the states, grouped into countdowns, which are ordered by their first
-    state.
-    """
-    rows = automaton.step.tolist()
-
-    def successor(state: int) -> int | None:
-        """Returns the next state of a countdown while the obligation is not met."""
-        for target in rows[state]:
-            if target != state and automaton.due[target] == automaton.due[state] - 1:
-                return int(target)
-        return None
-
-    def shape(state: int) -> tuple[int, ...]:
-        following = successor(state)
-        return tuple(-1 if t == following else t for t in rows[state])
-
-    follows: dict[int, int] = {}
-    for state in range(automaton.n):
-        if not automaton.pending[state]:
-            continue
-        following = successor(state)
-        if following is None or not automaton.pending[following]:
-            continue
-        if shape(state) == shape(following):
-            follows[state] = following
-    # A state to which two countdowns lead begins a new countdown.
-    led_to: dict[int, int] = {}
-    for following in follows.values():
-        led_to[following] = led_to.get(following, 0) + 1
-    inner = {s for s in follows.values() if led_to[s] == 1}
-    chains: list[list[int]] = []
-    for state in range(automaton.n):
-        if state in inner:
-            continue
-        chain = [state]
-        while (following := follows.get(chain[-1], -1)) in inner:
-            chain.append(following)
-        chains.append(chain)
-    return chains
 
 
 def _when(automaton: Automaton, columns: Iterable[int]) -> str:

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import (
+    Closure,
+    Compiler,
     compile_quantity,
     compile_test,
     cut_by,
     finite,
 )
 from forewarn.abstractions.expression.tree import (
-    And,
     Expression,
-    Implies,
     LookBack,
-    Not,
-    Or,
     atoms,
     unit_of,
 )
@@ -137,7 +135,8 @@ class _States(dict[int, int]):
         self._bits: dict[Expression, int] = {}
         for i, node in enumerate(predicates):
             self._bits[node] = self._bits.get(node, 0) | 1 << i
-        self._holds = [(given(node, bit_of), b) for node, b in self._bits.items()]
+        compiler = AnswerCompiler(bit_of)
+        self._holds = [(compiler.test(node), b) for node, b in self._bits.items()]
 
     def __missing__(self, answers: int) -> int:
         if len(self) >= _MAX_REMEMBERED:
@@ -150,22 +149,19 @@ class _States(dict[int, int]):
         return state
 
 
-def given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
-    """Compiles an expression to a function of the results of its comparisons."""
-    match node:
-        case Not(operand=operand):
-            inner = given(operand, bit_of)
-            return lambda answers: not inner(answers)
-        case And(parts=parts):
-            every = [given(part, bit_of) for part in parts]
-            return lambda answers: all(test(answers) for test in every)
-        case Or(parts=parts):
-            either = [given(part, bit_of) for part in parts]
-            return lambda answers: any(test(answers) for test in either)
-        case Implies(left=left, right=right):
-            return given(Or((Not(left), right)), bit_of)
-    bit = bit_of[node]
-    return lambda answers: answers & bit != 0
+class AnswerCompiler(Compiler):
+    """Compiles expressions to closures that take the results of comparisons as bits.
+
+    Args:
+        bit_of: The bit of each comparison, or of any other part of an expression.
+    """
+
+    def __init__(self, bit_of: Mapping[Expression, int]) -> None:
+        self._bit_of = bit_of
+
+    def test(self, node: Expression) -> Closure:
+        bit = self._bit_of.get(node)
+        return super().test(node) if bit is None else lambda told: told & bit != 0
 
 
 class ArrayEncoder:

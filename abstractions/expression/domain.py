@@ -9,32 +9,26 @@ add combinations.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
-from forewarn.abstractions.expression.scalar import compile_test, constant_in
+from forewarn.abstractions.expression.scalar import Closure, constant_in
 from forewarn.abstractions.expression.tree import (
     OF_TEXT,
-    And,
     Compare,
     Expression,
-    Implies,
     IsNone,
     Name,
-    Not,
     ObjectPredicate,
-    Or,
     Text,
     atoms,
 )
+from forewarn.abstractions.expression.vector import ColumnCompiler
 
 if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
@@ -131,13 +125,13 @@ def _samples(
     return tuple(dict.fromkeys(samples))
 
 
-def _with_free(node: Expression) -> Expression:
-    """Replaces an independent comparison with a Boolean signal; returns other atoms as
-    is.
-    """
-    return (
-        Name(repr(node)) if isinstance(node, Compare) and not _is_simple(node) else node
-    )
+class _CellCompiler(ColumnCompiler):
+    """Reads an independent comparison as a Boolean signal."""
+
+    def test(self, node: Expression) -> Closure:
+        if isinstance(node, Compare) and not _is_simple(node):
+            return self.truth(repr(node))
+        return super().test(node)
 
 
 def read_by(node: Expression) -> frozenset[str]:
@@ -164,37 +158,17 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
             f" {MAX_COMBINATIONS}",
             mend="split the predicate, or compare these signals with fewer constants",
         )
+    # One axis per leaf, so that an expression is evaluated only on the leaves it reads.
+    axes = np.ix_(*(np.array(leaf.samples, object) for leaf in among))
+    samples = dict(zip((leaf.key for leaf in among), axes, strict=True))
     words = np.zeros((-(-len(nodes) // _WORD), *sizes), np.int64)
     for i, node in enumerate(nodes):
-        words[i // _WORD] |= _truths(node, among).astype(np.int64) << i % _WORD
+        truths = _CellCompiler().test(node)(samples)
+        words[i // _WORD] |= truths.astype(np.int64) << i % _WORD
     if len(words) == 1:
         return set(np.unique(words).tolist())
     rows = np.unique(words.reshape(len(words), -1), axis=1).T.tolist()
     return {sum(word << _WORD * i for i, word in enumerate(row)) for row in rows}
-
-
-def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
-    """Returns the truth values for all combinations of samples, with one axis per leaf;
-    the axis has length 1 if the expression does not read the leaf.
-    """
-    match node:
-        case Not(operand=operand):
-            return ~_truths(operand, among)
-        case And(parts=parts):
-            return reduce(np.logical_and, [_truths(part, among) for part in parts])
-        case Or(parts=parts):
-            return reduce(np.logical_or, [_truths(part, among) for part in parts])
-        case Implies(left=left, right=right):
-            return ~_truths(left, among) | _truths(right, among)
-    keys, test = read_by(node), compile_test(_with_free(node))
-    read = [leaf for leaf in among if leaf.key in keys]
-    names = [leaf.key for leaf in read]
-    truths = [
-        test(dict(zip(names, point, strict=True)))
-        for point in itertools.product(*(leaf.samples for leaf in read))
-    ]
-    shape = [len(leaf.samples) if leaf.key in keys else 1 for leaf in among]
-    return np.array(truths, bool).reshape(shape)
 
 
 def components(reads: Sequence[frozenset[str]]) -> list[list[int]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from forewarn.abstractions.encoding import given
+from forewarn.abstractions.encoding import AnswerCompiler
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression.tree import (
     Compare,
@@ -180,8 +180,6 @@ def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
     free = [atom for atom in asked if not isinstance(atom, Constant)]
     if len(free) > MAX_ATOMS:
         return None
-    true = 1 << len(free)
-    bit_of = {atom: 1 << i for i, atom in enumerate(free)}
-    bit_of |= {Constant(True): true, Constant(False): 0}
-    tests = [given(each, bit_of) for each in conditions]
-    return [tuple(test(true | row) for test in tests) for row in range(true)]
+    compiler = AnswerCompiler({atom: 1 << i for i, atom in enumerate(free)})
+    tests = [compiler.test(each) for each in conditions]
+    return [tuple(test(row) for test in tests) for row in range(1 << len(free))]

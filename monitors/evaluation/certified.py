@@ -157,7 +157,6 @@ def certify(
     reached = sum(climb.top >= reach for climb in clean)
     if at > reach and reached <= most:
         at = reach
-    alarmed = int(sum(climb.top >= at for climb in clean))
     if reach < LOWEST_THRESHOLD or at > reach:
         why = f"the risk never exceeds {reach:.2g} before a violation"
         more = None
@@ -166,21 +165,28 @@ def certify(
             more = _more(reached, len(clean), allowed, delta)
         lack = Lack(law, "false_alarms", len(clean), more, why)
         return Certified(None, (), (lack,))
-    bound = at_most(alarmed, len(clean), delta)
-    found = [
-        Guarantee(
-            law=law, rate="false_alarms", most=allowed, runs=len(clean),
-            failures=alarmed, bound=bound,
-        )
-    ]  # fmt: skip
-    if asked.missed is None:
-        return Certified(at, tuple(found))
-    violating = [climb for climb in climbs if climb.broken is not None]
-    failures = sum(not climb.warned(at).detected for climb in violating)
-    judged = judge(law, "missed", failures, len(violating), asked.missed, delta)
-    if isinstance(judged, Lack):
-        return Certified(at, tuple(found), (judged,))
-    return Certified(at, (*found, judged))
+    return certified_at(law, climbs, asked, at)
+
+
+def certified_at(
+    law: str, climbs: Sequence[Climb], asked: Asked, at: float
+) -> Certified:
+    """Tests the rates of false alarms and of missed violations at a threshold."""
+    wanted: tuple[tuple[Rate, float | None], ...] = (
+        ("false_alarms", asked.false_alarms),
+        ("missed", asked.missed),
+    )
+    found = list[Guarantee | Lack]()
+    for rate, most in wanted:
+        if most is not None:
+            of = [c for c in climbs if (c.broken is not None) == (rate == "missed")]
+            failures = sum(climb.wrong_s(at) is not None for climb in of)
+            found.append(judge(law, rate, failures, len(of), most, asked.delta))
+    return Certified(
+        at,
+        tuple(each for each in found if isinstance(each, Guarantee)),
+        tuple(each for each in found if isinstance(each, Lack)),
+    )
 
 
 def judge(

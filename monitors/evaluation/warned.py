@@ -403,6 +403,15 @@ class Climb:
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
 
+    def wrong_s(self, threshold: float) -> float | None:
+        """Returns the time of a false alarm or of a missed trigger at a threshold; None
+        if there is neither.
+        """
+        warned = self.warned(threshold)
+        if self.broken is None:
+            return warned.alarm_s
+        return None if warned.detected else self.broken.since_s
+
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
     """Returns the lead times of the runs with an alarm in time, at a threshold."""

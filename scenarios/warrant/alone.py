@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.evaluation.certified import Asked, Guarantee, Lack, Rate, judge
+from forewarn.monitors.evaluation.certified import Asked, certified_at
 from forewarn.monitors.evaluation.warned import Broken, Climb
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.scenarios.warrant.making import Made, issue, wrong_s
+from forewarn.scenarios.warrant.making import Made, issue
 from forewarn.scenarios.warrant.runs import PastCalls, once
 from forewarn.scenarios.warrant.shadow import clip_of_calls
 
@@ -55,32 +55,18 @@ def make_alone(
     if not labelled:
         asked = replace(asked, missed=None)
     asked = replace(asked, laws=len(withheld))
-    wanted: list[tuple[Rate, float]] = [("false_alarms", asked.false_alarms)]
-    if asked.missed is not None:
-        wanted.append(("missed", asked.missed))
     climbs = {
         law: [_climb(law, number, past[number], at[number]) for number in new]
         for law, at in withheld.items()
     }
-    found = [
-        judge(law, rate, sum(wrong), len(wrong), most, asked.delta)
-        for law, several in climbs.items()
-        for rate, most in wanted
-        for wrong in [
-            [
-                wrong_s(each, 1.0) is not None
-                for each in several
-                if (each.broken is not None) == (rate == "missed")
-            ]
-        ]
-    ]
+    found = [certified_at(*each, asked, 1.0) for each in climbs.items()]
     parts = {"certificate": len(new)}
-    if lacks := tuple(each for each in found if isinstance(each, Lack)):
+    if lacks := tuple(lack for each in found for lack in each.lacks):
         return Made((), None, None, lacks, parts, len(again))
     certificate = issue(
         climbs,
         dict.fromkeys(withheld),
-        [each for each in found if isinstance(each, Guarantee)],
+        [guarantee for each in found for guarantee in each.guarantees],
         past,
         {"certificate": {past[n].run.name: past[n].run.digest for n in new}},
         asked,

@@ -302,7 +302,7 @@ def issue(
             BaseRate(law=law, violating=violating, alarmed=alarmed, runs=len(several))
         )
         for climb in several:
-            if (when_s := wrong_s(climb, at[law])) is None:
+            if (when_s := climb.wrong_s(at[law])) is None:
                 continue
             own, stopped = past[climb.seed], climb.broken is None
             at_s, seen = shown(law, own, when_s)
@@ -332,16 +332,6 @@ def issue(
         guard={},
         shadow=shadow,
     )
-
-
-def wrong_s(climb: Climb, at: float) -> float | None:
-    """Returns the time of the false alarm or the missed trigger; None if the guard was
-    right.
-    """
-    warned = climb.warned(at)
-    if climb.broken is None:
-        return warned.alarm_s
-    return None if warned.detected else climb.broken.since_s
 
 
 def share_aside(runs: int, asked: Asked) -> float:
@@ -445,7 +435,7 @@ def _over(
     by_group: dict[str, Counter[bool]] = {}
     for climb in climbs:
         if (climb.broken is not None) == missed:
-            failed = wrong_s(climb, at) is not None
+            failed = climb.wrong_s(at) is not None
             by_group.setdefault(past[climb.seed].group, Counter())[failed] += 1
     pairs = [(of[True], of.total()) for of in by_group.values()]
     mean, bound = over_groups(pairs, asked.delta)

@@ -27,7 +27,12 @@ from forewarn.abstractions.encoding import (
     compile_states,
     past_of,
 )
-from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput, near_miss
+from forewarn.abstractions.errors import (
+    InvalidAbstraction,
+    InvalidInput,
+    naming,
+    near_miss,
+)
 from forewarn.abstractions.expression import (
     Expression,
     parse_expression,
@@ -577,10 +582,8 @@ class Abstraction:
                     source=source,
                     mend="choose an identifier that is not the name of a signal",
                 )
-            try:
+            with naming(source, f"score {name}"):
                 scores.append(Score(name, parse_score(text, vocabulary)))
-            except InvalidInput as error:
-                raise error.within(source, f"score {name}") from None
         known = {score.name: Name(score.name) for score in scores}
 
         def parsed(text: str, place: str) -> Expression:
@@ -602,7 +605,7 @@ class Abstraction:
                 predicates += [
                     Predicate(node, entry.latch, lag_s) for lag_s in entry.lags_s
                 ]
-        try:
+        with naming(source):
             return cls(
                 predicates,
                 name=file.name,
@@ -612,8 +615,6 @@ class Abstraction:
                 period_s=file.period_s,
                 scores=scores,
             )
-        except InvalidInput as error:
-            raise error.within(source) from None
 
 
 @checked

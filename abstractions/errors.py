@@ -240,11 +240,11 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 @contextmanager
-def naming(source: object) -> Iterator[None]:
-    """Adds the name of a file or option to errors that do not name their source."""
+def naming(source: object, place: str = "") -> Iterator[None]:
+    """Adds the place to errors, and the name of the file or option unless an error
+    already has one.
+    """
     try:
         yield
     except InvalidInput as error:
-        if error.source:
-            raise
-        raise error.within(str(source)) from None
+        raise error.within(str(source), place) from None

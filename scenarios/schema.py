@@ -15,7 +15,7 @@ from pydantic import Field
 
 from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput, naming, near_miss
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
@@ -316,10 +316,8 @@ def _laws(
     """
     laws: list[Law] = []
     for text in texts:
-        try:
+        with naming(source, place):
             found = find_laws(text, vocabulary=abstraction.vocabulary)
-        except InvalidInput as error:
-            raise error.within(source, place) from None
         laws += [part for law in found for part in law.parts or (law,)]
     names = [law.name for law in laws]
     for name in names:
@@ -357,10 +355,8 @@ def _several(names: str | list[str]) -> list[str]:
 def _goal(text: str, abstraction: Abstraction, source: str) -> Expression | None:
     if not text:
         return None
-    try:
+    with naming(source, "goal"):
         return parse_expression(text, abstraction.vocabulary)
-    except InvalidInput as error:
-        raise error.within(source, "goal") from None
 
 
 def shipped_scenarios() -> dict[str, Path]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput, naming, near_miss
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import parse_json, read_lines, read_yaml
@@ -178,10 +178,8 @@ def load_tasks(path: Path) -> Mapping[str, Task]:
                 raise InvalidInput(
                     f"two tasks have the name {task.name!r}", source=str(path)
                 )
-            try:
+            with naming(path, task.name):
                 task.watch()
-            except InvalidInput as error:
-                raise error.within(str(path), task.name) from error.__cause__
             tasks[task.name] = task
     return tasks
 

@@ -35,7 +35,7 @@ from forewarn.abstractions.dataset.layout import (
 )
 from forewarn.abstractions.dataset.pages import unpacked_bytes
 from forewarn.abstractions.dataset.tables import RunTable
-from forewarn.abstractions.errors import OF_LOGS, InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, TooLarge, naming
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import mapped, opened, storage_said, version
 from forewarn.abstractions.trace import Note
@@ -112,7 +112,7 @@ class Part:
         held = [whole.row_group(i).total_byte_size for i in range(len(sizes))]
         if max(sizes, default=0) > MAX_ROWS or max(held, default=0) > MAX_BYTES:
             raise self._too_large()
-        try:
+        with naming(path):
             self.kinds: dict[str, Kind] = {
                 each.name: kind_of(each.type)
                 for each in self._file.schema_arrow
@@ -127,8 +127,6 @@ class Part:
                 read_dictionary=folded,
                 pre_buffer=source is not path,
             )
-        except InvalidInput as error:
-            raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
             raise InvalidTrace(
                 "the column 'sequence' or 'time_s' is missing or does not contain "

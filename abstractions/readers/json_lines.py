@@ -16,6 +16,7 @@ from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidTrace,
     SignalFault,
+    naming,
     near_miss,
 )
 from forewarn.abstractions.files import other_kind, parse_json, unpacked
@@ -106,10 +107,8 @@ def stream_json_lines(
         provides=tuple(used.canonical(key) if used else key for key in line.provides),
         **line.model_dump(exclude={"format", "vocabulary", "provides"}),
     )
-    try:
+    with naming(path, place):
         _check_header(header, used)
-    except InvalidTrace as error:
-        raise error.within(str(path), place) from error
     return header, used, _frames(path, header, used, numbered)
 
 

@@ -19,9 +19,9 @@ from pydantic import Field, model_validator
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import (
     InvalidExpression,
-    InvalidInput,
     InvalidVocabulary,
     SignalFault,
+    naming,
     near_miss,
 )
 from forewarn.abstractions.files import inside, read_yaml
@@ -278,10 +278,8 @@ def _shipped(name: str) -> Vocabulary:
 
 def vocabulary_from(data: object, source: str) -> Vocabulary:
     """Creates a vocabulary from the content of a YAML file."""
-    try:
+    with naming(source):
         return _built(validated(_VocabularyFile, data, source, InvalidVocabulary))
-    except InvalidInput as error:
-        raise error.within(source) from error.__cause__
 
 
 def _built(file: _VocabularyFile) -> Vocabulary:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidInput, InvalidProperty, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidProperty, TooLarge, naming
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.rows import rational
 from forewarn.monitors.checking.labelling import Labelling
@@ -148,7 +148,7 @@ def define(labelling: Labelling, definition: str) -> None:
     source = f"--define {definition:.60}"
     name, _, text = definition.partition("=")
     name = labelling.new_name(name, source) if text else labelling.new_name("", source)
-    try:
+    with naming(source):
         formula = parse_property(text, labelling, source)
         if formula.numeric:
             raise InvalidProperty(
@@ -156,8 +156,6 @@ def define(labelling: Labelling, definition: str) -> None:
                 mend="write P>=p [ ... ]",
             )
         answer = check(formula, labelling)
-    except InvalidProperty as error:
-        raise error.within(source) from None
     labelling.definitions[name] = answer.values.astype(np.bool_)
 
 
@@ -227,11 +225,9 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
     """
     line = " ".join(text.split())
     source = source or (line if len(line) <= 60 else line[:57] + "...")
-    try:
+    with naming(source):
         parser = _Parser(_named(list(_tokens(text)), labelling), labelling)
         return replace(parser.whole(), text=text)
-    except (InvalidProperty, TooLarge) as error:
-        raise error.within(source) from None
 
 
 def _fail(problem: str, column: int, mend: str = "") -> NoReturn:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidModel, TooLarge, naming
 from forewarn.monitors.chains.formats.own import MAX_COUNT
 from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Support, Tally, learn
@@ -482,11 +482,9 @@ def _learned(
     largest = max(max(row.values(), default=0) for row in rows)
     if largest > MAX_COUNT:
         raise TooLarge(f"a transition count exceeds {MAX_COUNT}", source=source)
-    try:
+    with naming(source):
         return learn(
             total, Support.of(model), model.alpha or Fraction(0), model.end,
             abstraction=model.abstraction, period_s=model.period_s, laws=model.laws,
             training=facts,
         )  # fmt: skip
-    except InvalidInput as error:
-        raise error.within(source) from None

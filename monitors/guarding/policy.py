@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 from pydantic import Field
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.errors import InvalidInput, naming, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, to_json, validated
 from forewarn.monitors.evaluation.branched import EDGES, Band
@@ -294,12 +294,10 @@ class Policy:
             values["calibration"] = _curves(file.calibration, source)
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
-        try:
+        with naming(source):
             kinds = values.get("escalation", ())
             _check_rising(kinds, "is listed after", "escalation")
             return cls(**values)
-        except InvalidPolicy as error:
-            raise error.within(source) from None
 
 
 class _Rule(Strict):

@@ -16,7 +16,11 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidExpression, InvalidInput, near_miss
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    naming,
+    near_miss,
+)
 from forewarn.abstractions.expression.domain import read_by
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
@@ -239,7 +243,7 @@ def _shipped(edition: Edition) -> LawBook:
 
 def _load(path: Path, edition: Edition) -> LawBook:
     file = validated(_LawFile, read_yaml(path), str(path), InvalidLaw)
-    try:
+    with naming(path):
         vocabulary = None
         if file.vocabulary is not None:
             vocabulary = named_vocabulary(file.vocabulary, str(path), path.parent)
@@ -248,8 +252,6 @@ def _load(path: Path, edition: Edition) -> LawBook:
             name: _law(name, file, edition, vocabulary, definitions)
             for name in file.laws
         }
-    except InvalidInput as error:
-        raise error.within(str(path)) from error
     return LawBook(laws, edition)
 
 
@@ -263,10 +265,8 @@ def _definitions(
             raise InvalidLaw("a definition's name must be a single word", place=place)
         if vocabulary is not None and vocabulary.knows(name):
             raise InvalidLaw("a signal already has this name", place=place)
-        try:
+        with naming("", place):
             known[name] = parse_expression(text, vocabulary, known)
-        except InvalidExpression as error:
-            raise error.within("", place) from error
     return known
 
 
@@ -319,10 +319,8 @@ def _parsed(
     vocabulary: Vocabulary | None,
     definitions: Mapping[str, Expression],
 ) -> Formula:
-    try:
+    with naming("", f"laws.{name}"):
         return parse_formula(" ".join(text.split()), vocabulary, definitions)
-    except InvalidExpression as error:
-        raise error.within("", f"laws.{name}") from error
 
 
 SPEED = "speed"

@@ -15,6 +15,7 @@ from forewarn.abstractions.errors import (
     InvalidExpression,
     InvalidInput,
     InvalidModel,
+    naming,
     near_miss,
     suggest,
 )
@@ -428,13 +429,11 @@ def refuse_undecided(
             predicate.
     """
     for law in laws:
-        try:
+        with naming("", f"the law {law.name}"):
             clock_s = period_s or abstraction.period_s
             automaton = compile_for(law.formula, abstraction, clock_s)
             for proposition in automaton.propositions:
                 abstraction.decides(proposition)
-        except InvalidInput as error:
-            raise error.within("", f"the law {law.name}") from None
 
 
 def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.errors import SignalFault, naming
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.condition import (
@@ -41,10 +41,8 @@ class CompiledRule:
 
     def __init__(self, rule: Rule, library: Library, matching: Matching) -> None:
         self.rule = rule
-        try:
+        with naming("", f"rule {rule.name}"):
             formula = parse_condition(rule.text, library)
-        except InvalidInput as error:
-            raise error.within("", f"rule {rule.name}") from None
         self.condition = Condition(formula, library)
         remembers = self.condition.remembers
         self.holds: Test = self.condition if remembers else self.condition.test

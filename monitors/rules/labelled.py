@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.arguments import expect
 from forewarn.abstractions.dataset.layout import SUFFIX
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, naming
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.monitors.rules.predicates import Domain, Event, domain_of
 
@@ -75,12 +75,10 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
             raise InvalidTrace(
                 error.problem, source=str(path), place=place, mend=mend
             ) from None
-        try:
+        with naming(path, f"line {number}"):
             if is_record(row):
                 row = _labelled_row(row, f"{path.stem}-{number}")
             yield number, row, labelled_from(row)
-        except InvalidInput as error:
-            raise error.within(str(path), f"line {number}") from None
 
 
 _WRITTEN = (
@@ -128,10 +126,8 @@ def _text(row: Mapping[str, Any], key: str) -> str:
 def _events(domain: Domain, rows: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     read = {"household": _household, "code": _code, "driving": _driving}[domain]
     for index, row in enumerate(rows):
-        try:
+        with naming("", f"event {index}"):
             yield from read(row, float(index))
-        except InvalidInput as error:
-            raise error.within("", f"event {index}") from None
     if domain != "driving":
         yield Event("finish", time_s=float(len(rows)))
 

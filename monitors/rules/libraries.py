@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, naming
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.rules.code import code
@@ -164,11 +164,9 @@ def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
     """Returns the predicates of a domain, including those of packages and files."""
     found = _shipped(domain)
     for name, predicates in offered(GROUP).items():
-        try:
+        with naming(f"the entry point {name}"):
             if domain_of(name.split(".")[0]) == domain:
                 found = add(found, predicates)
-        except InvalidInput as error:
-            raise error.within(f"the entry point {name}") from None
     for path in files:
         found = add_file(found, path)
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
+from forewarn.abstractions.errors import InvalidTrace, naming, near_miss
 from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -144,10 +144,8 @@ def count(batch: Batch, abstraction: Abstraction) -> Counted:
     path, lengths = batch.runs[0].path, batch.lengths
     if not lengths.all():
         raise InvalidTrace("the trace has no frames", source=str(path))
-    try:
+    with naming(path):
         found = encode(batch, abstraction)
-    except InvalidInput as error:
-        raise error.within(str(path)) from None
     periods = [
         abstraction.period_s or kept.header.period_s or regular_period(kept.times_s)
         for kept in batch.apart()

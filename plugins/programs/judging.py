@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from forewarn.abstractions.arguments import checked
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, suggest
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    MissingDependency,
+    naming,
+    suggest,
+)
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
@@ -78,12 +83,10 @@ def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
 
 def compiled(file: ProgramFile, source: str) -> Program:
     """Compiles the program in a file."""
-    try:
+    with naming(source, "program"):
         program = Program(file.program, toolbox(file.functions))
         Holds(program.predicates)
         return program
-    except InvalidInput as error:
-        raise error.within(source, "program") from error
 
 
 @cache
@@ -125,10 +128,8 @@ class Holds(Mapping[str, bool]):
                 raise InvalidInput(
                     f"there is no predicate {name!r:.60}", mend=suggest(name, known)
                 )
-            try:
+            with naming("", f"holds[{name!r:.60}]"):
                 formula = parse_condition(name)
-            except InvalidInput as error:
-                raise error.within("", f"holds[{name!r:.60}]") from error
             made = partial(Condition, formula, _CALLS)
             conditions[name] = Predicate(name, "", written=made)
             for signal in signals_of(formula):

@@ -12,7 +12,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    MissingDependency,
+    naming,
+    near_miss,
+)
 from forewarn.abstractions.files import read_json, read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
@@ -317,10 +322,8 @@ def the_program(path: Path | None, number: int) -> Program:
 
 
 def _program(entry: _Entry, source: str) -> Program:
-    try:
+    with naming(source, f"the program {entry.name!r:.60}"):
         steps = tuple(parse_step(step) for step in entry.steps)
-    except InvalidInput as error:
-        raise error.within(source, f"the program {entry.name!r:.60}") from None
     return Program(entry.name, steps, entry.scene)
 
 

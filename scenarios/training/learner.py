@@ -335,10 +335,8 @@ class Learner:
         earlier, support = self.earlier, self._support()
         alpha = Fraction(0) if support.kind == "observed" else Fraction(1, 10)
         if self.wish.alpha is not None:
-            try:
+            with naming("--alpha"):
                 alpha = rational(self.wish.alpha)
-            except InvalidInput as error:
-                raise error.within("--alpha") from None
         elif earlier is not None and earlier.alpha is not None:
             alpha = earlier.alpha
         model = learn_rows(

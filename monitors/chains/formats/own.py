@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidModel,
     TooLarge,
+    naming,
     near_miss,
 )
 from forewarn.abstractions.serial import Strict, validated
@@ -313,7 +314,5 @@ def parse_probguard(data: object, source: str = "") -> Chain:
         }
         for state, row in file.transition_probs.items()
     }
-    try:
+    with naming(source):
         return Chain.from_rows(file.states, rows)
-    except InvalidInput as error:
-        raise error.within(source) from None

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge, naming
 from forewarn.monitors.chains.chain import ROW_SUM_TOLERANCE, Chain, row_sum_error
 
 _NUMERAL = re.compile(
@@ -130,7 +130,7 @@ class ForeignChain:
                 source=source,
             )
         stuck = self.labels.get("deadlock", set())
-        try:
+        with naming(source):
             return Chain.from_rows(
                 names,
                 {
@@ -149,8 +149,6 @@ class ForeignChain:
                     for name, values in self.values.items()
                 },
             )
-        except InvalidModel as error:
-            raise error.within(source) from None
 
     def _names(self) -> list[str]:
         """Returns the value of the only variable, or `x=0,b=true`, or the number."""

@@ -22,8 +22,7 @@ import json
 import math
 import socket
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -31,15 +30,15 @@ from typing import Any
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.chain import LawWatch
-from forewarn.monitors.guarding.decision import RANK, Decision, Turn
+from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.guard import REVOKED
-from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.contracts import Scenic, Thing
 from forewarn.scenarios.live.server import APART_S
-from forewarn.scenarios.report.events import Telling
+from forewarn.scenarios.live.viewer import Viewer
 from forewarn.scenarios.report.film import SEEN_M, TOLD, concerned
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
@@ -47,8 +46,6 @@ MOST_WAITING, MOST_FRAMES = 10_000, 1_000
 """The maximum number of messages that may wait to be sent; a frame or a scene is
 dropped if `MOST_FRAMES` wait.
 """
-SCENES_APART_S = 0.04
-"""The minimum real time in seconds between two scenes."""
 FAREWELL_S = 1.0
 """The time limit in seconds for sending the last messages after a run has ended."""
 READS_S = 30.0
@@ -125,7 +122,7 @@ class Line:
         self._thread.join(FAREWELL_S)
 
 
-class Feed(Listener):
+class Feed(Viewer):
     """Sends one loop's runs to a live page's server.
 
     Args:
@@ -133,15 +130,12 @@ class Feed(Listener):
     """
 
     def __init__(self, server: ToPage) -> None:
+        super().__init__()
         self._server = server
         self._line: Line | None = None
-        self._telling = Telling(watched_only=False)
         self._told: list[str] | None = None
-        self._scenic: Scenic | None = None
         self._rows: dict[str, tuple[Thing, list[Any]]] = {}
-        self._next_s, self._rank, self._told_s = 0.0, 0, -math.inf
-        self.failures = 0
-        self._warned = False
+        self._told_s, self._warned = -math.inf, False
 
     # -- callbacks of the loop --------------------------------------------------------
 
@@ -155,30 +149,18 @@ class Feed(Listener):
         except Exception:
             self.failures += 1
 
-    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Sends the frame with its decision, and an event for an alarm or a
-        violation.
-        """
-        try:
-            if self._line is None:
-                return
-            self._warn(frame, decision)
-            news = bool(decision.violated) or RANK[decision.kind] != self._rank
-            soon = self._told_s <= frame.time_s < self._told_s + APART_S
-            if soon and not news:
-                return
-            self._told_s = frame.time_s
-            self._frame(watch, frame, decision, news)
-            if decision.kind != "proceed" or self._rank:
-                for event in self._telling.decided(decision.as_dict()):
-                    self._must("event", event.time_s, event.kind, event.text)
-            self._rank = RANK[decision.kind]
-            for law in decision.violated:
-                self._must("event", frame.time_s, "violated", f"{law} is broken.")
-            if self._scenic is not None:
-                self._scene(self._scenic, frame.time_s)
-        except Exception:
-            self.failures += 1
+    def _show(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        if self._line is None:
+            return
+        self._warn(frame, decision)
+        news = bool(decision.violated) or RANK[decision.kind] != self._rank
+        soon = self._told_s <= frame.time_s < self._told_s + APART_S
+        if soon and not news:
+            return
+        self._told_s = frame.time_s
+        self._frame(watch, frame, decision, news)
+        self._tell(frame, decision)
+        self._draw(frame.time_s)
 
     def _warn(self, frame: Frame, decision: Decision) -> None:
         """Reports once per run that the guard's certificate was revoked."""
@@ -186,18 +168,7 @@ class Feed(Listener):
             if note.startswith(REVOKED) and not self._warned:
                 self._warned = True
                 text = f"{note[:1].upper()}{note[1:]}."
-                self._must("event", frame.time_s, "alert", text)
-
-    def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends an event when an intervention is first obeyed."""
-        if turn.outcome.obeyed is None:
-            return
-        try:
-            outcome = turn.outcome
-            for event in self._telling.carried_out(frame.time_s, outcome.as_dict()):
-                self._must("event", event.time_s, event.kind, event.text)
-        except Exception:
-            self.failures += 1
+                self._event(frame.time_s, "alert", text)
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Sends the reason why the run ended; blocks for at most `FAREWELL_S`."""
@@ -211,9 +182,7 @@ class Feed(Listener):
     def _begin(
         self, name: str, watch: Watch, policy: Policy, scenic: Scenic | None
     ) -> None:
-        self._telling = Telling(watched_only=policy.shadow)
         self._told, self._rows = None, {}
-        self._next_s, self._rank = 0.0, 0
         self._told_s, self._warned = -math.inf, False
         vocabulary = watch.vocabulary
         units = {} if vocabulary is None else vocabulary.signals
@@ -240,7 +209,7 @@ class Feed(Listener):
         if ground:
             self._must("ground", [shape_row(shape) for shape in ground])
         # A world without a ground is not drawn at all.
-        self._scenic = scenic if ground else None
+        self._follow(scenic if ground else None, policy.shadow)
 
     def _frame(
         self, watch: Watch, frame: Frame, decision: Decision, news: bool
@@ -259,12 +228,7 @@ class Feed(Listener):
         )  # fmt: skip
         self._send(content)
 
-    def _scene(self, scenic: Scenic, time_s: float) -> None:
-        now_s = time.monotonic()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + SCENES_APART_S
-        things = scenic.things()
+    def _scene(self, things: Sequence[Thing], time_s: float) -> None:
         ego = next((each for each in things if each.kind == "ego"), None)
         before, rows = self._rows, []
         self._rows = {}
@@ -277,6 +241,9 @@ class Feed(Listener):
             self._rows[thing.name] = known
             rows.append(known[1])
         self._send(("scene", time_s, rows))
+
+    def _event(self, time_s: float, kind: str, text: str) -> None:
+        self._must("event", time_s, kind, text)
 
     def _must(self, *content: Any) -> None:
         """Sends an essential message."""

@@ -7,24 +7,21 @@ program on this machine can listen; messages from clients are ignored.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Decision, Turn
-from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.contracts import Scenic
+from forewarn.plugins.contracts import Thing
 from forewarn.scenarios import export
-from forewarn.scenarios.report.events import Telling
+from forewarn.scenarios.live.viewer import Viewer
 
 HOST, PORT = "127.0.0.1", 8765
-SCENES_APART_S = 0.04
-"""The minimum real time in seconds between two scenes."""
 
 
 def layout() -> Path:
@@ -32,7 +29,7 @@ def layout() -> Path:
     return Path(str(files("forewarn.scenarios.live") / "assets" / "foxglove.json"))
 
 
-class ToFoxglove(Listener):
+class ToFoxglove(Viewer):
     """Streams one loop's runs to Foxglove.
 
     The server writes in its own thread, and drops messages for clients that are
@@ -47,6 +44,7 @@ class ToFoxglove(Listener):
     """
 
     def __init__(self, port: int = PORT) -> None:
+        super().__init__()
         try:
             import foxglove
         except ImportError as error:
@@ -64,44 +62,23 @@ class ToFoxglove(Listener):
             ) from error
         self.port: int = self._server.port
         self._channels: dict[str, Any] = {}
-        self._telling = Telling(watched_only=False)
-        self._scenic: Scenic | None = None
-        self._due_s = 0.0
-        self.failures = 0
 
     def began(self, run: Run) -> None:
         """Stores the watched laws; topics are created with the first frame."""
         if run.watch is None or run.policy is None:
             return
-        self._policy, self._scenic = run.policy, run.scenic
-        self._telling = Telling(watched_only=run.policy.shadow)
+        self._policy = run.policy
+        self._follow(run.scenic, run.policy.shadow)
         self._laws = [law.name for law in run.watch.laws]
         self._first = True
 
-    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Sends the signals, the risks and the decision, and a log entry for an alarm
-        or a violation.
-        """
-        try:
-            if self._first:
-                self._first = False
-                self._begin(watch, frame)
-            self._moment(watch, frame, decision)
-            for event in self._telling.decided(decision.as_dict()):
-                self._event(event.kind, event.text, event.time_s)
-            for law in decision.violated:
-                self._event("violated", f"{law} is broken.", frame.time_s)
-        except Exception:
-            self.failures += 1
-
-    def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends a log entry when an intervention is first obeyed."""
-        try:
-            said = turn.outcome.as_dict()
-            for event in self._telling.carried_out(frame.time_s, said):
-                self._event(event.kind, event.text, event.time_s)
-        except Exception:
-            self.failures += 1
+    def _show(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        if self._first:
+            self._first = False
+            self._begin(watch, frame)
+        self._moment(watch, frame, decision)
+        self._tell(frame, decision)
+        self._draw(frame.time_s)
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Forgets the run; its topics stay open until the next run begins."""
@@ -140,14 +117,12 @@ class ToFoxglove(Listener):
         )
         for topic, _, said in export.moment(time_s, frame.values, risks, decision.kind):
             self._say(topic, said, time_s)
-        now_s = time.monotonic()
-        if self._scenic is None or now_s < self._due_s:
-            return
-        self._due_s = now_s + SCENES_APART_S
-        for topic, _, said in export.scenes(self._scenic.things(), time_s):
+
+    def _scene(self, things: Sequence[Thing], time_s: float) -> None:
+        for topic, _, said in export.scenes(things, time_s):
             self._say(topic, said, time_s)
 
-    def _event(self, kind: str, text: str, time_s: float) -> None:
+    def _event(self, time_s: float, kind: str, text: str) -> None:
         self._say("/events", export.log(kind, text, time_s), time_s)
 
     def _say(self, topic: str, content: Mapping[str, Any], time_s: float) -> None:

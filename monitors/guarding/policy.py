@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import yaml
 from annotated_types import Ge, Gt, Lt
-from pydantic import Field
+from pydantic import Field, create_model
 
 from forewarn.abstractions.arguments import checked
 from forewarn.abstractions.errors import InvalidInput, naming, suggest
@@ -289,11 +289,11 @@ class Policy:
         file = validated(_PolicyFile, content, source, InvalidPolicy)
         values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
         if "rules" in values:
-            values["rules"] = _rules(file.rules, source)
+            values["rules"] = _rules(values["rules"], source)
         if "calibration" in values:
-            values["calibration"] = _curves(file.calibration, source)
+            values["calibration"] = _curves(values["calibration"], source)
         if "deadline_s" in values:
-            values["deadline_s"] = _deadlines(file.deadline_s, source)
+            values["deadline_s"] = _deadlines(values["deadline_s"], source)
         with naming(source):
             kinds = values.get("escalation", ())
             _check_rising(kinds, "is listed after", "escalation")
@@ -310,39 +310,21 @@ _Point = Annotated[tuple[float, float], Field(strict=False)]
 
 _Bands = Annotated[tuple[Band, ...], Field(strict=False, max_length=len(EDGES) - 1)]
 
-_OMITTED: Any = None
-"""The default of a key that may be left out; the policy's own default then applies."""
+_KEYS: dict[str, Any] = get_type_hints(Policy, include_extras=True) | {
+    "rules": Annotated[list[_Rule], Field(min_length=1)],
+    "calibration": dict[str, list[_Point]],
+    "if_acted": dict[str, _Bands],
+    "escalation": Annotated[tuple[Kind, ...], Field(strict=False)],
+    "fallback": Literal["stop", "cut"],
+    "deadline_s": float | dict[Stage, float],
+    "horizon_s": Annotated[float, Field(gt=0, le=3600)],
+    "max_reflections": Annotated[int, Field(ge=0, le=100)],
+}
+"""The keys of a file with their types; the listed ones differ from the policy's."""
 
-
-class _PolicyFile(Strict):
-    format: Literal["forewarn.policy/1"]
-    name: str = _OMITTED
-    rules: list[_Rule] = Field(_OMITTED, min_length=1)
-    horizon_s: float = Field(_OMITTED, gt=0, le=3600)
-    calibration: dict[str, list[_Point]] = _OMITTED
-    promises: dict[str, Promise] = _OMITTED
-    ordinary: dict[str, Ordinary] = _OMITTED
-    kept: Guarantee | None = _OMITTED
-    if_acted: dict[str, _Bands] = _OMITTED
-    tuned_for: str = _OMITTED
-    when: When = _OMITTED
-    judge_by: JudgeBy = _OMITTED
-    delta: float = Field(_OMITTED, gt=0, lt=1)
-    hysteresis: float = Field(_OMITTED, ge=0, lt=1)
-    hold_s: float = Field(_OMITTED, ge=0)
-    unknown_state: UnknownState = _OMITTED
-    after_violation: AfterViolation = _OMITTED
-    revoked: Revoked = _OMITTED
-    escalation: tuple[Kind, ...] = Field(_OMITTED, strict=False)
-    max_reflections: int = Field(_OMITTED, ge=0, le=100)
-    fallback: Literal["stop", "cut"] = _OMITTED
-    max_age_s: float = Field(_OMITTED, gt=0)
-    frozen_after_s: float | None = Field(_OMITTED, gt=0)
-    deadline_s: float | dict[Stage, float] = _OMITTED
-    ack_s: float = Field(_OMITTED, gt=0)
-    lease_s: float = Field(_OMITTED, gt=0)
-    slow_cap_kmh: float = Field(_OMITTED, ge=0)
-    shadow: bool = _OMITTED
+_FIELDS: dict[str, Any] = {"format": Literal["forewarn.policy/1"]}
+_FIELDS |= {key: (kind, None) for key, kind in _KEYS.items()}
+_PolicyFile = create_model("_PolicyFile", __base__=Strict, **_FIELDS)
 
 
 def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:

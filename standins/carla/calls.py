@@ -1,17 +1,14 @@
-"""The remote calls that clients can make, by name.
+"""The remote calls about the server, maps, weather and recordings.
 
-`answers` registers a call that returns a value; `does` registers a call that returns
-nothing.
+`ANSWERS` contains the calls that return a value, by name, and `DOES` the calls that
+return nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from forewarn import ForewarnError
 from forewarn.standins.carla import actors, blueprints
 from forewarn.standins.carla.actors import Refusal, number, transform
 from forewarn.standins.carla.logs import part_of
@@ -19,75 +16,20 @@ from forewarn.standins.carla.logs import part_of
 if TYPE_CHECKING:
     from forewarn.standins.carla.server import Server
 
-
-Manner = Literal["answers", "does"]
-
-
 Handler = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A remote call with its handler."""
-
-    name: str
-    kind: Manner
-    handler: Handler
-
-    def answer(self, host: Server, arguments: list[Any]) -> Any:
-        """Carries out the call and returns its encoded answer or an error."""
-        error = actors.refused if self.kind == "answers" else actors.failed
-        try:
-            value = self.handler(host, *arguments)
-        except ForewarnError as problem:
-            return error(str(problem))
-        except Exception as problem:  # the arguments are untrusted
-            return error(f"{self.name}: {type(problem).__name__}: {problem}"[:300])
-        return actors.result(value) if self.kind == "answers" else actors.DONE
-
-
-CALLS: dict[str, Call] = {}
-
-
-def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
-    def keep(handler: Handler) -> Handler:
-        CALLS[name] = Call(name, kind, handler)
-        return handler
-
-    return keep
-
-
-answers = partial(_marked, kind="answers")
-does = partial(_marked, kind="does")
+"""Carries out a call, given the server and the arguments of the call."""
 
 _MOST_STEP_S = 10.0
 _OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)
 
 
-@answers("version")
-def version(host: Server) -> str:
-    return actors.VERSION
-
-
-@answers("get_episode_info")
-def episode_info(host: Server) -> list[Any]:
-    return [host.world.episode, [host.token(actors.WORLD_STREAM)]]
-
-
-@answers("get_sensor_token")
-def sensor_token(host: Server, stream: int) -> list[bytes]:
+def _sensor_token(host: Server, stream: int) -> list[bytes]:
     if host.world.sensors.has(stream):
         host.world.streams.expect(stream)
     return [host.token(stream)]
 
 
-@answers("get_episode_settings")
-def settings(host: Server) -> list[Any]:
-    return host.world.settings
-
-
-@answers("set_episode_settings")
-def set_settings(host: Server, wanted: list[Any]) -> int:
+def _set_settings(host: Server, wanted: list[Any]) -> int:
     sync, no_rendering, fixed, *rest = wanted
     if len(rest) != len(_OTHER_SETTINGS):
         raise Refusal("the episode settings are not in the format of CARLA 0.9.16")
@@ -111,84 +53,13 @@ def set_settings(host: Server, wanted: list[Any]) -> int:
     return world.frame
 
 
-@answers("tick_cue")
-def tick(host: Server) -> int:
-    return host.world.tick()
-
-
-# -- maps -----------------------------------------------------------------------------
-
-
-@answers("get_map_info")
-def map_info(host: Server) -> list[Any]:
-    roads = host.world.roads
-    return [
-        f"Carla/Maps/{roads.name}",
-        [transform(point) for point in roads.spawn_points],
-    ]
-
-
-@answers("get_map_data")
-def map_data(host: Server) -> str:
-    return host.world.roads.text
-
-
-@answers("get_available_maps")
-def available_maps(host: Server) -> list[str]:
-    return [f"/Game/Carla/Maps/{name}" for name in host.maps()]
-
-
-@does("load_new_episode")
-def load(host: Server, name: str, reset_settings: bool = True, layers: int = 0) -> None:
-    host.load(name, keep_settings=not reset_settings)
-
-
-@does("copy_opendrive_to_file")
-def load_text(host: Server, text: str, parameters: list[Any]) -> None:
-    host.load_text(text)
-
-
-@answers("get_required_files")
-def required_files(host: Server, folder: str, *_: Any) -> list[str]:
-    return []  # meshes and textures are not simulated
-
-
-# -- weather and blueprints -----------------------------------------------------------
-
-
-@answers("get_weather_parameters")
-def weather(host: Server) -> list[float]:
-    return host.world.weather
-
-
-@does("set_weather_parameters")
-def set_weather(host: Server, wanted: list[Any]) -> None:
+def _set_weather(host: Server, wanted: list[Any]) -> None:
     if len(wanted) != len(host.world.weather):
         raise Refusal("the weather parameters are not in the format of CARLA 0.9.16")
     host.world.weather = [number(value) for value in wanted]
 
 
-@answers("get_actor_definitions")
-def definitions(host: Server) -> list[Any]:
-    return [blueprint.encoded() for blueprint in blueprints.library().values()]
-
-
-# -- traffic managers: they run in clients and are registered here
-# -----------------------------
-
-
-@answers("is_traffic_manager_running")
-def manager_runs(host: Server, port: int) -> bool:
-    return port in host.managers
-
-
-@answers("get_traffic_manager_running")
-def manager(host: Server, port: int) -> list[Any]:
-    return host.managers.get(port, ["", 0])
-
-
-@answers("add_traffic_manager_running")
-def add_manager(host: Server, where: list[Any]) -> bool:
+def _add_manager(host: Server, where: list[Any]) -> bool:
     address, port = where
     if port in host.managers or len(host.managers) >= 64:
         return False
@@ -196,43 +67,11 @@ def add_manager(host: Server, where: list[Any]) -> bool:
     return True
 
 
-@answers("destroy_traffic_manager")
-def destroy_manager(host: Server, port: int) -> bool:
-    return host.managers.pop(port, None) is not None
-
-
-# -- calls that CARLA does not have ---------------------------------------------------
-
-
-@does("forewarn_restart")
-def restart(host: Server, seed: int) -> None:
-    host.restart(int(seed))
-
-
-@answers("query_lights_state")
-def street_lights(host: Server, *_: Any) -> list[Any]:
-    return []
-
-
-# -- recordings -----------------------------------------------------------------------
-
-
-@answers("start_recorder")
-def start(host: Server, name: str, *_: Any) -> str:
-    return str(host.recordings.record(host.world, name))
-
-
-@does("stop_recorder")
-def stop(host: Server) -> None:
-    host.recordings.stop(host.world)
-
-
 def _missing(host: Server, name: str) -> str:
     return f"File {host.recordings.path(name)} not found on server\n"
 
 
-@answers("show_recorder_file_info")
-def info(host: Server, name: str, everything: bool = False) -> str:
+def _info(host: Server, name: str, everything: bool = False) -> str:
     """Returns CARLA's summary of a recording, without the recorded events."""
     try:
         with host.recordings.open(name) as log:
@@ -244,8 +83,7 @@ def info(host: Server, name: str, everything: bool = False) -> str:
         return _missing(host, name)
 
 
-@answers("replay_file")
-def replay(host: Server, name: str, begin_s: float, lasts_s: float, *_: Any) -> str:
+def _replay(host: Server, name: str, begin_s: float, lasts_s: float, *_: Any) -> str:
     recordings = host.recordings
     recordings.leave(host.world)
     told = [f"Replaying File: {recordings.path(name)}"]
@@ -273,20 +111,68 @@ def replay(host: Server, name: str, begin_s: float, lasts_s: float, *_: Any) -> 
     return "\n".join([*told, ""])
 
 
-@does("stop_replayer")
-def stop_replayer(host: Server, keep: bool = False) -> None:
-    host.recordings.end_replay(host.world, bool(keep))
-
-
-@does("set_replayer_time_factor")
-def pace(host: Server, factor: float) -> None:
+def _set_pace(host: Server, factor: float) -> None:
     if factor != 1.0:
         raise Refusal("recordings can only be replayed with a time factor of 1")
 
 
-@does("set_replayer_ignore_hero")
-def ignore_hero(host: Server, ignored: bool) -> None:
+def _ignore_hero(host: Server, ignored: bool) -> None:
     if ignored:
         raise Refusal(
             "the hero vehicle of a recording cannot be left out of its replay"
         )
+
+
+ANSWERS: Mapping[str, Handler] = {
+    "version": lambda host: actors.VERSION,
+    "get_episode_info": lambda host: [
+        host.world.episode, [host.token(actors.WORLD_STREAM)]
+    ],
+    "get_sensor_token": _sensor_token,
+    "get_episode_settings": lambda host: host.world.settings,
+    "set_episode_settings": _set_settings,
+    "tick_cue": lambda host: host.world.tick(),
+    "get_map_info": lambda host: [
+        f"Carla/Maps/{host.world.roads.name}",
+        [transform(point) for point in host.world.roads.spawn_points],
+    ],
+    "get_map_data": lambda host: host.world.roads.text,
+    "get_available_maps": lambda host: [
+        f"/Game/Carla/Maps/{name}" for name in host.maps()
+    ],
+    # Meshes, textures and street lights are not simulated.
+    "get_required_files": lambda host, folder, *_: [],
+    "query_lights_state": lambda host, *_: [],
+    "get_weather_parameters": lambda host: host.world.weather,
+    "get_actor_definitions": lambda host: [
+        blueprint.encoded() for blueprint in blueprints.library().values()
+    ],
+    # Traffic managers run in clients and are only registered here.
+    "is_traffic_manager_running": lambda host, port: port in host.managers,
+    "get_traffic_manager_running": lambda host, port: host.managers.get(port, ["", 0]),
+    "add_traffic_manager_running": _add_manager,
+    "destroy_traffic_manager": lambda host, port: (
+        host.managers.pop(port, None) is not None
+    ),
+    "start_recorder": lambda host, name, *_: str(
+        host.recordings.record(host.world, name)
+    ),
+    "show_recorder_file_info": _info,
+    "replay_file": _replay,
+}  # fmt: skip
+
+DOES: Mapping[str, Handler] = {
+    "load_new_episode": lambda host, name, reset_settings=True, layers=0: host.load(
+        name, keep_settings=not reset_settings
+    ),
+    "copy_opendrive_to_file": lambda host, text, parameters: host.load_text(text),
+    "set_weather_parameters": _set_weather,
+    "stop_recorder": lambda host: host.recordings.stop(host.world),
+    "stop_replayer": lambda host, keep=False: host.recordings.end_replay(
+        host.world, bool(keep)
+    ),
+    "set_replayer_time_factor": _set_pace,
+    "set_replayer_ignore_hero": _ignore_hero,
+    # CARLA does not have this call.
+    "forewarn_restart": lambda host, seed: host.restart(int(seed)),
+}

@@ -9,14 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from forewarn import InvalidInput
-from forewarn.standins.carla import (
-    actor_calls,  # noqa: F401  it fills CALLS
-    actors,
-    roads,
-)
+from forewarn import ForewarnError, InvalidInput
+from forewarn.standins.carla import actor_calls, actors, calls, roads
 from forewarn.standins.carla.actors import Refusal
-from forewarn.standins.carla.calls import CALLS
 from forewarn.standins.carla.recordings import Recordings
 from forewarn.standins.carla.roads import Maps, Roads
 from forewarn.standins.carla.traffic import MakesTraffic, Traffic
@@ -28,6 +23,10 @@ _OWN_MAP: Final = "OpenDriveMap"
 _FASTEST_HZ: Final = 1000.0
 _LOADING_S: Final = 0.05
 _MOST_SAID: Final = 100
+
+
+ANSWERS = {**calls.ANSWERS, **actor_calls.ANSWERS}
+DOES = {**calls.DOES, **actor_calls.DOES}
 
 
 class Server:
@@ -130,7 +129,7 @@ class Server:
     async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Listens, calls `ready`, and serves until `stop` is set."""
         loop = asyncio.get_running_loop()
-        calls, streams = await self._listen(loop)
+        callers, streams = await self._listen(loop)
         clock = loop.create_task(self._tick_by_itself())
         try:
             ready()
@@ -139,7 +138,7 @@ class Server:
             clock.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await clock
-            calls.close()
+            callers.close()
             streams.close()
             for caller in self._callers:
                 caller.close()
@@ -154,30 +153,43 @@ class Server:
     ) -> tuple[asyncio.Server, asyncio.Server]:
         wanted = self.port
         for _ in range(20):
-            calls = await loop.create_server(self._caller, self.host, wanted)
-            self.port = calls.sockets[0].getsockname()[1]
+            callers = await loop.create_server(self._caller, self.host, wanted)
+            self.port = callers.sockets[0].getsockname()[1]
             try:
                 streams = await loop.create_server(
                     lambda: Reader(self.streams), self.host, self.port + 1
                 )
             except OSError:
-                calls.close()
+                callers.close()
                 if wanted:
                     raise
                 continue  # the port after the free one is in use
-            return calls, streams
+            return callers, streams
         raise InvalidInput("no two consecutive ports are free")
 
     def _caller(self) -> Caller:
         return Caller(self._answer, self._callers)
 
     def _answer(self, name: str, arguments: list[Any]) -> tuple[str | None, Any]:
-        call = CALLS.get(name)
-        if call is None:
-            problem = f"the stand-in for CARLA does not support the call {name!r:.80}"
-            self._say(problem)
-            return problem, None
-        return None, call.answer(self, arguments)
+        """Carries out a call, whose arguments are untrusted."""
+        if name == "apply_batch":
+            try:
+                return None, actor_calls.apply_batch(self, *arguments)
+            except Exception as problem:
+                return None, [actors.refused(f"{name}: {problem}"[:300])]
+        handler = ANSWERS.get(name) or DOES.get(name)
+        if handler is None:
+            unknown = f"the stand-in for CARLA does not support the call {name!r:.80}"
+            self._say(unknown)
+            return unknown, None
+        error = actors.refused if name in ANSWERS else actors.failed
+        try:
+            value = handler(self, *arguments)
+        except ForewarnError as problem:
+            return None, error(str(problem))
+        except Exception as problem:
+            return None, error(f"{name}: {type(problem).__name__}: {problem}"[:300])
+        return None, actors.result(value) if name in ANSWERS else actors.DONE
 
     def _say(self, problem: str) -> None:
         """Reports a problem the first time that it occurs."""

@@ -10,8 +10,8 @@ an unregistered type, and drops messages that a client does not read in time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import selectors
 import socket
 import threading
 from collections.abc import Callable
@@ -190,8 +190,7 @@ class FakeClient:
 
 
 PENDING_LIMIT = 64 << 20
-_CHUNK = 1 << 18
-_CONNECTIONS = 32
+_CONNECTIONS = 64
 
 
 class BridgeServer:
@@ -216,11 +215,9 @@ class BridgeServer:
         host: str = "127.0.0.1",
         port: int = 9090,
     ) -> None:
-        self._cyber, self._codec = cyber, codec
+        self.cyber, self.codec = cyber, codec
         self.connections = self.losses = self.dropped = 0
-        self._lines: dict[socket.socket, _Line] = {}
-        self._lock = threading.Lock()
-        self._ending = False
+        self.lines: set[_Line] = set()
         try:
             self._socket = socket.create_server((host, port))
         except OSError as error:
@@ -228,102 +225,73 @@ class BridgeServer:
                 f"cannot listen on {host}:{port}: {error.strerror or error}",
                 mend="is another server running? --port 0 chooses a free port",
             ) from error
-        self._socket.setblocking(False)
         self.host, self.port = host, int(self._socket.getsockname()[1])
-        self._bell, self._ear = socket.socketpair()
-        for end in (self._bell, self._ear):
-            end.setblocking(False)
+        self.loop = asyncio.new_event_loop()
+        self._ending = asyncio.Event()
         self._thread = threading.Thread(
-            target=self._serve, name="forewarn-stand-in", daemon=True
+            target=self._live, name="forewarn-stand-in", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
         """Stops the server and closes all connections; may be called more than once."""
-        self._ending = True
-        self._ring()
+        with contextlib.suppress(RuntimeError):  # the loop is already closed
+            self.loop.call_soon_threadsafe(self._ending.set)
         self._thread.join()
 
-    def _ring(self) -> None:
-        with contextlib.suppress(OSError):
-            self._bell.send(b"\0")
+    def _live(self) -> None:
+        with contextlib.closing(self.loop):
+            self.loop.run_until_complete(self._serve())
 
-    def _serve(self) -> None:
-        with selectors.DefaultSelector() as selector, self._bell, self._ear:
-            selector.register(self._ear, selectors.EVENT_READ)
-            selector.register(self._socket, selectors.EVENT_READ)
-            while not self._ending:
-                for key, events in selector.select():
-                    if key.fileobj is self._ear:
-                        with contextlib.suppress(BlockingIOError):
-                            self._ear.recv(4096)
-                    elif key.fileobj is self._socket:
-                        self._accept(selector)
-                    elif events & selectors.EVENT_READ:
-                        self._lines[key.fileobj].receive()  # type: ignore[index]
-                self._tend(selector)
-            for line in list(self._lines.values()):
-                line.end()
-            self._socket.close()
-
-    def _accept(self, selector: selectors.BaseSelector) -> None:
-        try:
-            connection, _ = self._socket.accept()
-        except OSError:
-            return  # the client has already disconnected
-        if len(self._lines) >= _CONNECTIONS:
-            connection.close()
-            return
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.connections += 1
-        with self._lock:
-            self._lines[connection] = _Line(self, connection)
-        selector.register(connection, selectors.EVENT_READ)
-
-    def _tend(self, selector: selectors.BaseSelector) -> None:
-        """Sends pending data and removes closed connections."""
-        for connection, line in list(self._lines.items()):
-            waits = line.send()
-            if line.ended:
-                selector.unregister(connection)
-                with self._lock:
-                    del self._lines[connection]
-                line.end()
-            else:
-                events = selectors.EVENT_WRITE if waits else 0
-                selector.modify(connection, selectors.EVENT_READ | events)
+    async def _serve(self) -> None:
+        server = await self.loop.create_server(lambda: _Line(self), sock=self._socket)
+        await self._ending.wait()
+        # A connection that is being accepted while the server closes would stay open.
+        while accepting := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(accepting)
+        server.close()
+        for line in self.lines:
+            line.close()
+        await asyncio.sleep(0)  # until the connections are closed
 
 
-class _Line:
-    """A client connection with its readers, writers and pending data."""
+class _Line(asyncio.Protocol):
+    """A client connection with its readers and writers."""
 
-    def __init__(self, server: BridgeServer, connection: socket.socket) -> None:
-        self._server, self._connection = server, connection
-        self._codec = server._codec
+    def __init__(self, server: BridgeServer) -> None:
+        self._server, self._codec = server, server.codec
         self._parts = self._codec.Reassembly()
-        self._pending = bytearray()
         self._lock = threading.Lock()
+        self._pending = 0
         self._leave: dict[str, Callable[[], None]] = {}
         self._types: set[str] = set()
         self._writers: set[str] = set()
-        self.ended = False
 
-    def end(self) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        self._transport = transport
+        if len(self._server.lines) >= _CONNECTIONS:
+            self.close()
+            return
+        self._server.connections += 1
+        self._server.lines.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.losses += exc is not None
+        self._server.lines.discard(self)
         for leave in self._leave.values():
             leave()
-        self._connection.close()
 
-    def receive(self) -> None:
+    def close(self) -> None:
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
         try:
-            data = self._connection.recv(_CHUNK)
-            if not data:
-                self.ended = True
             for frame in self._parts.feed(data):
                 self._handle(frame)
-        except (OSError, InvalidInput):
+        except InvalidInput:
             self._server.losses += 1
-            self.ended = True
+            self.close()
 
     def _handle(self, frame: Any) -> None:
         codec = self._codec
@@ -333,7 +301,7 @@ class _Line:
                     self._types |= _message_types(file)
             case codec.AddReader(channel, _):
                 if channel not in self._leave:
-                    self._leave[channel] = self._server._cyber.read(
+                    self._leave[channel] = self._server.cyber.read(
                         channel, lambda data: self._put(channel, data)
                     )
             case codec.AddWriter(channel, kind):
@@ -341,28 +309,25 @@ class _Line:
                     self._writers.add(channel)
             case codec.Publish(channel, message):
                 if channel in self._writers:
-                    self._server._cyber.publish(channel, message)
+                    self._server.cyber.publish(channel, message)
 
     def _put(self, channel: str, data: bytes) -> None:
+        """Queues a message, from any thread."""
+        frame = self._codec.encode(self._codec.Publish(channel, data))
         with self._lock:
-            if len(self._pending) + len(data) > PENDING_LIMIT:
+            if self._pending + len(frame) > PENDING_LIMIT:
                 self._server.dropped += 1
                 return
-            self._pending += self._codec.encode(self._codec.Publish(channel, data))
-        self._server._ring()
+            self._pending += len(frame)
+        self._server.loop.call_soon_threadsafe(self._send, frame)
 
-    def send(self) -> bool:
-        """Sends as much pending data as possible; returns whether any is left."""
+    def _send(self, frame: bytes) -> None:
         with self._lock:
-            if self._pending and not self.ended:
-                try:
-                    sent = self._connection.send(self._pending[:_CHUNK])
-                    del self._pending[:sent]
-                except BlockingIOError:
-                    pass
-                except OSError:
-                    self.ended = True
-            return bool(self._pending)
+            self._pending -= len(frame)
+        if self._transport.get_write_buffer_size() + len(frame) > PENDING_LIMIT:
+            self._server.dropped += 1
+        else:
+            self._transport.write(frame)
 
 
 def _message_types(file: bytes) -> set[str]:

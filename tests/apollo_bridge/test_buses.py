@@ -224,11 +224,10 @@ def test_the_bus_waits_for_descriptors(
         closing(TcpBus("127.0.0.1", server.port)) as bus,
     ):
         assert eventually(lambda: bus.health.connected)
-        assert eventually(lambda: bool(server._lines))
+        assert eventually(lambda: bool(server.lines))
         without.set()
-        for line in list(server._lines.values()):
-            line.ended = True
-        server._ring()
+        (line,) = server.lines
+        server.loop.call_soon_threadsafe(line.close)
         assert eventually(lambda: refused > 0)
         without.clear()
         got: list[bytes] = []

@@ -24,6 +24,7 @@ from forewarn.cli.command import (
     Port,
     Seed,
     command,
+    one_of,
 )
 from forewarn.cli.episodes import sumo_world
 from forewarn.cli.printing import (
@@ -71,8 +72,7 @@ class Connection:
 
     def chosen(self) -> str:
         """Returns the chosen connection: the bridge's address, or `node`."""
-        if self.node == (self.bridge is not None):
-            raise click.UsageError("give either --bridge tcp://HOST:PORT or --node")
+        one_of("--bridge tcp://HOST:PORT", "--node")
         return self.bridge or "node"
 
 

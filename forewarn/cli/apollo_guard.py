@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-import click
-
 from forewarn.abstractions.errors import naming
 from forewarn.cli.apollo import (
     ApolloSurroundings,
@@ -23,7 +21,7 @@ from forewarn.cli.command import (
     OnlyFlag,
     Seed,
     command,
-    given_options,
+    one_of,
 )
 from forewarn.cli.guarding import (
     GuardOptions,
@@ -49,7 +47,7 @@ class GuardedApollo:
         bridge: Connect to Apollo's cyber_bridge at this address.
         node: Run as a Cyber RT node inside Apollo's container.
         fake: Start a stand-in in this process, which drives a scenario once (default:
-            s2), and guard it.
+            s2), and guard it (not with --map, --told, --body or --without).
         without: Input that this Apollo does not provide, such as prediction or lights;
             may be repeated.
         guardian: If Apollo does not obey a stop, stop it through its guardian module,
@@ -95,17 +93,10 @@ def guard(
             terminal; web: on a page that this machine serves; foxglove: in Foxglove
             (needs the extra foxglove).
     """
-    if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
-        raise click.UsageError(
-            "give exactly one of --bridge tcp://HOST:PORT, --node or --fake"
-        )
+    one_of("--bridge tcp://HOST:PORT", "--node", "--fake")
     if watched.fake is not None:
         from forewarn.scenarios.schema import load_scenario
 
-        given = given_options()
-        for name in ("map_", "told", "body", "without"):
-            if name in given:
-                raise click.UsageError(f"{given[name]} cannot be combined with --fake")
         law = asked.law or load_scenario(watched.fake).references
         asked = replace(asked, scenario=watched.fake, law=law)
     with ExitStack() as stack:

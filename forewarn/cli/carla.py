@@ -93,7 +93,7 @@ def serve(
         traffic: Vehicles per hour that SUMO adds, if it supports the map.
         walkers: Pedestrians per hour.
         scenario: Driving scenario that provides the map, the traffic and the car, whose
-            role_name is hero.
+            role_name is hero (not with --map or --kinematic).
         kinematic: Do not use SUMO; the only actors are those that clients spawn.
         recordings: Folder for recordings that clients create and replay (default: a
             temporary folder).
@@ -114,12 +114,6 @@ def serve(
 
     stage = None if scenario is None else _stage(scenario)
     if stage is not None:
-        if kinematic:
-            raise click.UsageError("a scenario needs SUMO: omit --kinematic")
-        if map_ is not None:
-            raise click.UsageError(
-                "--scenario provides the map, so --map cannot be combined with it"
-            )
         first = stage(seed).beginning
         map_ = str(first.map).replace(".net.xml", ".xodr")
         rate = 1.0 / first.period_s

@@ -55,10 +55,13 @@ class Computed:
     """The method of computation.
 
     Args:
-        engine: Model checker for --prop. storm is for cross-checking and needs stormpy.
-        exact: For --prop: compute exact rational results with Storm, such as 14/349.
-        intervals: For --prop: compute confidence bounds from the model's transition
-            counts.
+        engine: With --prop: model checker (not with --law). storm is for cross-checking
+            and needs stormpy.
+        exact: With --prop: compute exact rational results with Storm, such as 14/349
+            (not with --law).
+        intervals: With --prop: compute confidence bounds from the model's transition
+            counts (not with --law, --exact or --engine). For the risk of a law,
+            `forewarn show --risk` computes them.
         closed_support: With --intervals: assume that only transitions in the model's
             support are possible, as most papers do.
         delta: With --intervals: maximum probability that the true value is outside the
@@ -73,20 +76,6 @@ class Computed:
     closed_support: bool = False
     delta: Chance = 0.05
     within: Annotated[Seed | None, "STEPS"] = None
-
-    def check(self, asked: CheckedProperties) -> None:
-        """Rejects options that cannot be combined."""
-        if not asked.prop and not asked.law:
-            raise click.UsageError("there is nothing to check: give --prop or --law")
-        if asked.law and (self.exact or self.engine != "builtin"):
-            raise click.UsageError(
-                "--exact and --engine work only with --prop, not with --law"
-            )
-        if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
-            raise click.UsageError(
-                "--intervals works only with --prop, not with --law, --exact or "
-                "--engine (for bounds on the risk of a law, use forewarn show --risk)"
-            )
 
 
 @command()
@@ -106,7 +95,8 @@ def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
         model_for,
     )
 
-    how.check(asked)
+    if not asked.prop and not asked.law:
+        raise click.UsageError("there is nothing to check: give --prop or --law")
     models = load_models(model)
 
     @cache

@@ -385,7 +385,7 @@ def command(
 
         def call(**given: Any) -> None:
             given.pop("as_json", None)
-            check_needed(options)
+            check_combined(options)
             handed = {each: _made(made, given) for each, made in groups.items()}
             placed = [given.pop(each) for each in arguments]
             own = {
@@ -416,21 +416,62 @@ def given_options() -> dict[str, str]:
     }
 
 
-_NEEDS = re.compile(r"With (--[a-z-]+)(?: or (--[a-z-]+))?: ")
-"""The beginning of the help of an option that applies only with another option."""
+_OPTIONS = r"--[a-z-]+(?: [a-z]+)?(?:(?:, | or )(?:--)?[a-z-]+(?: [a-z]+)?)*"
+_NEEDS = re.compile(rf"With ({_OPTIONS}): ")
+"""The beginning of the help of an option that applies only with another option, or only
+with these values of it: `With --preset slow or stop: …`.
+"""
+_APART = re.compile(rf"\(not with ({_OPTIONS})\)")
+"""The part of an option's help that names the options it cannot be combined with."""
 
 
-def check_needed(options: Sequence[click.Parameter]) -> None:
-    """Rejects a given option if its help begins with `With --OTHER: ` and that option
-    was not given.
+def _named(text: str) -> list[tuple[str, str]]:
+    """Returns the options in a list such as `--preset slow or stop, --runs`, each with
+    a value or an empty text.
     """
-    given = given_options()
-    names = {each.name: each.opts for each in options}
-    used = {option for name in given for option in names[name]}
-    for option in options:
-        needed = _NEEDS.match(getattr(option, "help", None) or "")
-        if needed and option.name in given and used.isdisjoint(needed.groups()):
-            raise click.UsageError(f"{given[option.name]} requires {needed[1]}")
+    found: list[tuple[str, str]] = []
+    for part in re.split(", | or ", text):
+        option, _, value = part.rpartition(" ") if " " in part else (part, "", "")
+        if not part.startswith("--"):
+            option, value = found[-1][0], part
+        found.append((option, value))
+    return found
+
+
+def check_combined(options: Sequence[click.Parameter]) -> None:
+    """Rejects options that, according to their help, need other options or cannot be
+    combined with them.
+    """
+    given, values = given_options(), click.get_current_context().params
+    names = {option: each.name or "" for each in options for option in each.opts}
+
+    def applies(option: str, value: str) -> bool:
+        name = names[option]
+        return str(values[name]) == value if value else name in given
+
+    for each in options:
+        words = getattr(each, "help", None) or ""
+        if each.name not in given:
+            continue
+        needed, apart = _NEEDS.match(words), _APART.search(words)
+        if needed and not any(applies(*other) for other in _named(needed[1])):
+            raise click.UsageError(f"{given[each.name]} requires {needed[1]}")
+        for other in _named(apart[1]) if apart else ():
+            if applies(*other):
+                raise click.UsageError(
+                    f"{given[each.name]} cannot be combined with "
+                    f"{' '.join(other).strip()} (leave out one of them)"
+                )
+
+
+def one_of(*options: str) -> None:
+    """Rejects a command that was not given exactly one of these options, each with its
+    metavar, if any.
+    """
+    used = given_options().values()
+    if sum(option.partition(" ")[0] in used for option in options) != 1:
+        *others, last = options
+        raise click.UsageError(f"give exactly one of {', '.join(others)} and {last}")
 
 
 def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class Warned:
             sampling period.
         policy: Policy file, which defines the risk at which each intervention begins.
         preset: Shipped policy to use: the one tuned for alerts, or the one tuned for
-            stops (with `forewarn tune --preset stop`).
+            stops with `forewarn tune --preset stop` (not with --policy).
         horizon: Prediction horizon in seconds (default: that of the policy, or else of
             the scenario).
         intervene: Interventions to use, separated by commas, the mildest first. none:
@@ -169,11 +169,6 @@ class Warned:
         from forewarn.monitors.risk.evidence import refuse_undecided_by
         from forewarn.scenarios.shipped import shipped_with
 
-        if self.policy is not None and "preset" in given_options():
-            raise click.UsageError(
-                "--preset chooses a shipped policy, so it cannot be combined with "
-                "--policy (leave out one of them)"
-            )
         files = shipped_with(scenario)
         model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
@@ -281,10 +276,6 @@ def chosen_policy(
         policy = replace(policy, when=when)
     kinds = _kinds(intervene)
     if kinds == ["none"]:
-        if thresholds:
-            raise click.UsageError(
-                "--intervene none cannot be combined with --threshold"
-            )
         return replace(policy, shadow=True)
     if not kinds and not thresholds:
         return policy
@@ -403,12 +394,12 @@ class Judging:
         guard_program: Signed guard program to apply in addition to the risk check; may
             be repeated.
         rules: File of rules to apply in addition to the risk check; may be repeated.
-        predicates: YAML file with your own predicates for the rules; may be repeated.
-        user: Fact about the user, such as role=child, for guard programs; may be
+        predicates: With --rules: YAML file with your own predicates; may be repeated.
+        user: With --guard-program: fact about the user, such as role=child; may be
             repeated.
-        place: Fact about the location, such as room=bedroom, for guard programs; may
+        place: With --guard-program: fact about the location, such as room=bedroom; may
             be repeated.
-        request: Text of the user's request, for guard programs.
+        request: With --guard-program: text of the user's request.
     """
 
     guard_program: tuple[File, ...] = ()
@@ -430,12 +421,6 @@ class Judging:
         from forewarn.plugins.programs.judging import read_judge
         from forewarn.plugins.programs.rules import rule_judge
 
-        if self.predicates and not self.rules:
-            raise click.UsageError("--predicates requires --rules")
-        if (self.user or self.place or self.request) and not self.guard_program:
-            raise click.UsageError(
-                "--user, --place and --request require --guard-program"
-            )
         facts = {
             "user": keyed(self.user, "--user"),
             "place": keyed(self.place, "--place"),

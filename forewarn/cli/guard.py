@@ -21,6 +21,7 @@ from forewarn.cli.command import (
     Folder,
     Positive,
     command,
+    one_of,
 )
 from forewarn.cli.groups import (
     Judging,
@@ -74,11 +75,10 @@ def guard(
     Args:
         stdio: Read one frame per line from standard input, and write one decision per
             line to standard output.
-        socket: Listen on this address; port 0 picks a free port.
-        ros_oracle: Listen for nodes of ROSMonitoring on this address.
-        topics: File that maps topics to signals; required with --ros-oracle.
-        token_file: With --socket: file with the token that clients must send
-            (required).
+        socket: With --token-file: listen on this address; port 0 picks a free port.
+        ros_oracle: With --topics: listen for nodes of ROSMonitoring on this address.
+        topics: With --ros-oracle: file that maps topics to signals.
+        token_file: With --socket: file with the token that clients must send.
         allow_remote: With --socket: allow an address that other machines can reach. The
             token is sent unencrypted.
         record: Folder for the run record of each connection.
@@ -86,14 +86,7 @@ def guard(
             terminal; web: on a page that this machine serves; foxglove: in Foxglove
             (needs the extra foxglove).
     """
-    if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
-        raise click.UsageError(
-            "give exactly one of --stdio, --socket HOST:PORT and --ros-oracle HOST:PORT"
-        )
-    if socket is not None and token_file is None:
-        raise click.UsageError("--socket requires --token-file")
-    if (ros_oracle is None) != (topics is None):
-        raise click.UsageError("--ros-oracle and --topics must be given together")
+    one_of("--stdio", "--socket HOST:PORT", "--ros-oracle HOST:PORT")
     token = "" if token_file is None else _token(token_file)
     with watched_live(live) as watching:
         if ros_oracle is not None and topics is not None:
@@ -253,7 +246,8 @@ def guard_tools(
 
     Args:
         law: Law over the calls of the session, one step per call; may be repeated.
-        model: Folder of a guard that `forewarn warrant` created from logs of calls.
+        model: Folder of a guard that `forewarn warrant` created from logs of calls,
+            with its laws (not with --law).
         shadow: Decide and record, but do not withhold calls.
         policy: Policy file, which defines the intervention for a call that would
             violate a law.
@@ -273,10 +267,6 @@ def guard_tools(
         acts = replace(acts, shadow=True)
     if not (law or judging or model):
         raise click.UsageError("give --law, --rules, --guard-program or --model")
-    if law and model:
-        raise click.UsageError(
-            "--model already has laws, so --law cannot be combined with it"
-        )
     judges = judging.judges(acts.shadow)
     listeners = telling.listeners()
     # Imported late, because the import takes longer than rejecting an invalid file.

@@ -17,6 +17,7 @@ from forewarn.cli.command import (
     Positive,
     Seed,
     command,
+    one_of,
 )
 from forewarn.cli.printing import (
     note,
@@ -59,8 +60,8 @@ class Asking:
         base_url: URL of the model (default: that of the provider).
         timeout_s: Time limit of each reply in seconds.
         replies: Folder of recorded replies.
-        how: live: ask the model; record: also record its replies; replay: use recorded
-            replies instead of the model.
+        how: With --replies: ask the model (live), also record its replies (record), or
+            use recorded replies instead of the model (replay).
         memory: Folder of past cases with correct verdicts.
         count: Number of past cases to show the model; the most similar ones are used.
     """
@@ -73,16 +74,10 @@ class Asking:
     memory: Folder | None = None
     count: Annotated[Seed, "-k", "COUNT"] = 3
 
-    def check(self) -> None:
-        """Rejects options that cannot be combined."""
-        if self.how != "live" and self.replies is None:
-            raise click.UsageError(f"--how {self.how} requires --replies")
-
     def chat(self) -> tuple[Chat, str]:
         """Returns the chat with the model, and a description of the model for the
         output.
         """
-        self.check()
         from forewarn.plugins.chat import Partner
 
         partner = Partner(
@@ -202,7 +197,6 @@ def compile_(
     from forewarn.plugins.programs.judging import compiled, toolbox
     from forewarn.plugins.programs.writing import Writer
 
-    asking.check()
     asked, about = read_request(read_text(request), str(request)), read_text(spec)
     uploads = {path.name: read_text(path) for path in functions}
     notes: list[str] = []
@@ -264,7 +258,8 @@ class Judged:
     """The guard to evaluate.
 
     Args:
-        roles: Evaluate the program compiled from this role table (JSON).
+        roles: With --kind access: evaluate the program compiled from this role table
+            (JSON).
         program: Evaluate this guard program.
         judge: Evaluate a model that is asked about every case: guard-agent (writes a
             program for the case), rules-in-prompt (the agent itself, with the rules in
@@ -272,10 +267,11 @@ class Judged:
         request: With --judge: file that contains the rules as text.
         spec: With --judge: file that describes the agent.
         no_toolbox: Do not offer functions to the model.
-        no_memory: Do not show past cases to the model.
+        no_memory: Do not show past cases to the model (not with --confirm-by).
         no_repairs: Use the model's first program, without repairs.
         least_similar: Show the least similar past cases to the model.
-        confirm_by: Add each program that agrees with this signed program to --memory.
+        confirm_by: With --memory: add each program that agrees with this signed program
+            to the past cases.
     """
 
     roles: File | None = None
@@ -308,9 +304,7 @@ class Judged:
             Writer,
         )
 
-        asked = (self.roles, self.program, self.judge)
-        if sum(each is not None for each in asked) != 1:
-            raise click.UsageError("give exactly one of --roles, --program and --judge")
+        one_of("--roles", "--program", "--judge")
         if roles := self.table():
             return _by(Program(access_program(roles.roles), toolbox())), None, {}
         if self.program is not None:
@@ -331,8 +325,7 @@ class Judged:
         agent = GuardAgent(writer, *words)
         if self.confirm_by is None:
             return agent, agent.usage, facts
-        if shown.memory is None:
-            raise click.UsageError("--confirm-by requires --memory")
+        assert shown.memory is not None  # noqa: S101
         rule, name = _by(loaded(self.confirm_by, shadow=False)), self.confirm_by.name
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
@@ -388,8 +381,6 @@ def evaluate_(
 
     judge, usage, facts = by.made(asking)
     began_s = time.perf_counter()
-    if by.roles is not None and kind != "access":
-        raise click.UsageError("--roles applies only to --kind access")
     roles = by.table()
     labelled = read_cases(cases, kind, roles.tables if roles else {})
     found = score(progress(labelled, "judging cases"), judge).as_dict()

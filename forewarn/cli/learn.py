@@ -46,33 +46,20 @@ class Learning:
 
     Args:
         out: Write the model to this file.
-        update: Add the traces to this model.
-        group: Column of --facts that says which runs belong together, such as driver.
-            With three or more groups, --abstraction auto never tests an abstraction
-            on runs of a group that was used to find it.
-        facts: CSV file with one row of data about each run. The column run, file or
-            seed identifies the run; any other column can be the --group (default:
-            runs.csv next to the traces).
+        update: Add the traces to this model, with its abstraction (not with
+            --abstraction auto).
+        group: With --abstraction auto: column of --facts that says which runs belong
+            together, such as driver. With three or more groups, an abstraction is never
+            tested on runs of a group that was used to find it.
+        facts: With --group: CSV file with one row of data about each run. The column
+            run, file or seed identifies the run; any other column can be the --group
+            (default: runs.csv next to the traces).
     """
 
     out: File
     update: File | None = None
     group: Annotated[str | None, "driver|road"] = None
     facts: File | None = None
-
-    def check(self, wish: Wish) -> None:
-        """Rejects options that cannot be combined."""
-        if self.group is not None and not wish.auto:
-            raise click.UsageError("--group requires --abstraction auto")
-        if self.facts is not None and self.group is None:
-            raise click.UsageError("--facts requires --group")
-        if wish.horizon is not None and not wish.auto:
-            raise click.UsageError("--horizon requires --abstraction auto")
-        if wish.auto and self.update is not None:
-            raise click.UsageError(
-                "--update keeps the model's abstraction, so --abstraction auto cannot "
-                "be combined with it"
-            )
 
     def group_of(self, traces: Sequence[Path]) -> GroupOf | None:
         """Returns a function from a run to its group; None without --group."""
@@ -112,7 +99,6 @@ def learn(
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.training.learner import Learner
 
-    to.check(wish)
     group_of = to.group_of(files)
     if any(path.suffix in YAML for path in files):
         if len(files) > 1:

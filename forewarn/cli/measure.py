@@ -84,11 +84,12 @@ class Compared:
             (default: repeat the training runs).
         sweep: Also compare all methods at all thresholds, to show the trade-off.
         last_moment: Also repeat the violating runs with the intervention at different
-            times, to find the last time at which it prevents the violation.
+            times, to find the last time at which it prevents the violation (not with
+            --runs).
         if_acted: Also repeat runs from the time at which they first reach each risk
             band, once with the car slowed and once with it stopped. Write the policy
             with the resulting numbers of violations to this file; the guard quotes
-            these numbers with each intervention.
+            these numbers with each intervention (not with --runs).
         paper_table: Also print the table of the ProbGuard paper, and the figures that
             it omits.
         csv: Write all rows of the tables to this CSV file.
@@ -186,15 +187,6 @@ def measure(
         guarded=acts,
         last_moment=compared.last_moment,
     )
-    if compared.last_moment and judged.runs is not None:
-        raise click.UsageError(
-            "--last-moment repeats runs in the world, so --runs cannot be combined "
-            "with it"
-        )
-    if compared.if_acted and judged.runs is not None:
-        raise click.UsageError(
-            "--if-acted repeats runs in the world, so --runs cannot be combined with it"
-        )
     if compared.if_acted is not None:
         _keep_other_policy(compared.if_acted, policy)
         refuse_unrepeatable(wanted, wish.seeds[0], "--if-acted")

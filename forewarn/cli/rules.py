@@ -19,6 +19,7 @@ from forewarn.cli.command import (
     Number,
     Seed,
     command,
+    one_of,
 )
 from forewarn.cli.printing import (
     note,
@@ -406,7 +407,7 @@ def mark(
         as_: Label the run safe (false-alarm) or unsafe (miss).
         trace: Id of the trace to label, if RUN is a file of labelled traces.
         answers: Use the answers to `ask` interventions in the run as labels: approved
-            means safe, rejected means unsafe.
+            means safe, rejected means unsafe (not with --trace).
         why: Note with the reason for the label.
         out: Add the labelled traces to this file.
     """
@@ -417,10 +418,7 @@ def mark(
         marked_trace,
     )
 
-    if answers == (as_ is not None):
-        raise click.UsageError("give either --as or --answers")
-    if answers and trace:
-        raise click.UsageError("--answers works on a run record, not on a trace")
+    one_of("--as", "--answers")
     if as_ is None:
         rows = answered(run)
     elif trace:

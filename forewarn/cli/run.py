@@ -68,12 +68,15 @@ class Guided(Warned):
     """The guard and its interventions.
 
     Args:
-        threshold: Threshold of each intervention in --intervene, separated by commas.
+        threshold: Threshold of each intervention in --intervene, separated by commas
+            (not with --intervene none).
         when: before: evaluate the predicted result of an action before it is executed
             (if the world can predict it); after: evaluate the observed state
             afterwards; both: evaluate both (default: as the policy says).
-        unguarded: Run without a guard, even if there is a shipped model.
-        no_model: Use only rules and guard programs, even if there is a shipped model.
+        unguarded: Run without a guard, even if there is a shipped model (not with
+            --model or --no-model).
+        no_model: Use only rules and guard programs, even if there is a shipped model
+            (not with --model or --preset).
         shadow: Decide and record, but enforce nothing.
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
             transitions, except during interventions. Gzipped if the name ends in .gz.
@@ -96,10 +99,6 @@ class Guided(Warned):
         """Returns the model, the policy, and a message about them."""
         from forewarn.scenarios.running.plan import without_risk
 
-        if (self.model is not None) + self.unguarded + self.no_model > 1:
-            raise click.UsageError(
-                "give exactly one of --model, --no-model and --unguarded"
-            )
         given = given_options()
         for name in _OF_GUARDS if self.unguarded else ():
             if name in given:
@@ -107,8 +106,6 @@ class Guided(Warned):
                     f"--unguarded cannot be combined with {given[name]}, which "
                     "configures the guard (leave out one of them)"
                 )
-        if self.no_model and "preset" in given:
-            raise click.UsageError("--no-model cannot be combined with --preset")
         judged = judging or (scenario.judges and not self.unguarded)
         if self.no_model and not judged:
             raise click.UsageError("--no-model requires --rules or --guard-program")

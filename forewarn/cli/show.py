@@ -45,7 +45,7 @@ class Risked:
         define: With --risk: definition of a label for --law, such as 'bad=s=3|s=7'; may
             be repeated.
         horizon: With --risk: prediction horizon in seconds (default: 5).
-        within: With --risk: prediction horizon in steps, instead of --horizon.
+        within: With --risk: prediction horizon in steps (not with --horizon).
         delta: With --risk: maximum probability that a true risk is outside its bounds.
         policy: Also show the effects of slowing and stopping at each risk, according to
             the counts in this policy.
@@ -62,8 +62,6 @@ class Risked:
     def steps(self, period_s: float | None) -> int:
         """Returns the horizon in steps."""
         if self.within is not None:
-            if self.horizon is not None:
-                raise click.UsageError("--horizon and --within cannot be combined")
             return self.within
         if period_s is None:
             raise click.UsageError("the model has no period: give --within STEPS")

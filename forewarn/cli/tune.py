@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +25,6 @@ from forewarn.cli.command import (
     Seed,
     Share,
     command,
-    given_options,
 )
 from forewarn.cli.episodes import (
     counted,
@@ -270,17 +269,6 @@ def _check(scenario: str | None, wished: Wished) -> None:
     if 0 in wished.horizons:
         raise click.UsageError("--horizons: a horizon must be greater than 0")
     acts = wished.preset != "alert"
-    given = given_options()
-    strange = Alerting if acts else Acting
-    names = {field.name for field in fields(strange)}
-    if acts and "at_most" in given:
-        names.discard("confidence")
-    for option in sorted(given.keys() & names):
-        what = "alert" if acts else "slow or stop"
-        raise click.UsageError(f"{given[option]} requires --preset {what}")
-    for name in ("held_out", "warrant"):
-        if name in given and "at_most" not in given:
-            raise click.UsageError(f"{given[name]} requires --at-most")
     if acts and scenario is None:
         raise click.UsageError(f"--preset {wished.preset} requires SCENARIO")
     if scenario is None and wished.runs is None:

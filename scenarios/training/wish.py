@@ -22,8 +22,8 @@ class Wish:
         abstraction: YAML file of predicates, for traces of frames. auto: also search
             for predicates, and choose those whose risks are best on held-out traces
             (needs scikit-learn).
-        horizon: Prediction horizon in seconds of the risks that --abstraction auto
-            compares (default: the scenario's, or 3).
+        horizon: With --abstraction auto: prediction horizon in seconds of the risks to
+            compare (default: the scenario's, or 3).
         law: Law to learn for, instead of those of --scenario; may be repeated. Without
             --abstraction and --scenario, the predicates are the atoms of the laws.
         vocabulary: Name of a shipped vocabulary, or path of a YAML file.

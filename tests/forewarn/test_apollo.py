@@ -105,7 +105,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
             ["--bridge", "tcp://127.0.0.1:1", "--body", "99,1,2"],
             "not a plausible car size",
         ),
-        (["--fake", "s2", "--told", "rain=1"], "--told cannot be combined"),
+        (["--fake", "s2", "--told", "rain=1"], "--fake cannot be combined with --told"),
         (["--fake", "tiny-road"], "does not run on SUMO"),
         (["--fake", "s1"], "it was learned on s2, but the scenario is s1"),
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, but"),

@@ -332,15 +332,15 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
         (["--prop", "true", "--define", "x"], "--define x: the definition has no name"),
         (["--prop", "true", "--define", "x=s="], "--define x=s=: column 3"),
         (["--prop", "true", "--within", "3"], "--within requires --law"),
-        (["--law", "always(not crash)", "--exact"], "--exact and --engine work only"),
+        (["--law", "always(not crash)", "--exact"], "--exact requires --prop"),
         (["--prop", "true", "--closed-support"], "--closed-support requires"),
         (
             ["--prop", "true", "--intervals", "--exact"],
-            "--intervals works only with --prop",
+            "--intervals cannot be combined with --exact",
         ),
         (
             ["--law", "always(not crash)", "--intervals"],
-            "--intervals works only with --prop",
+            "--intervals requires --prop",
         ),
         (["--law", "always(not crsh)"], "'crsh' is not defined on the states of this"),
         (["--law", "always(not crash"], "column 17"),

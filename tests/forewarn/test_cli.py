@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -23,7 +24,7 @@ from forewarn.abstractions.errors import (
     clean,
 )
 from forewarn.cli import COMMANDS, main
-from forewarn.cli.command import command
+from forewarn.cli.command import _APART, _NEEDS, _named, command
 from forewarn.cli.printing import progress, say, table
 
 HEAVY = ("numpy", "scipy", "pydantic", "yaml", "matplotlib", "stormpy", "libsumo")
@@ -252,3 +253,24 @@ def test_progress_hands_on_every_item_and_counts_slow_ones(
     assert re.fullmatch(r"reading: 1 of 8, \d[\d,]* MiB", lines[0])
     # Two in twelve seconds.
     assert re.fullmatch(r"reading: 3 of 8, 0\.17/s, 0:30 left, \d[\d,]* MiB", lines[1])
+
+
+def _commands(group: click.Group) -> Iterator[click.Command]:
+    for name in group.list_commands(context := click.Context(group)):
+        found = group.get_command(context, name)
+        assert found is not None
+        yield from _commands(found) if isinstance(found, click.Group) else [found]
+
+
+def test_every_option_that_a_help_names_exists() -> None:
+    """Otherwise, the check of which options can be combined would fail."""
+    checked = 0
+    for each in _commands(main):
+        known = {name for option in each.params for name in option.opts}
+        for option in each.params:
+            words = getattr(option, "help", None) or ""
+            for found in (_NEEDS.match(words), _APART.search(words)):
+                named = {name for name, _ in _named(found[1])} if found else set()
+                assert named <= known, (each.name, option.name)
+                checked += len(named)
+    assert checked > 60

@@ -282,7 +282,7 @@ def test_decisions_are_recorded_and_replay(model_path: str, tmp_path: Path) -> N
     [
         ([], "give exactly one of --stdio, --socket HOST:PORT and"),
         (
-            ["--stdio", "--socket", "127.0.0.1:0"],
+            ["--stdio", "--socket", "127.0.0.1:0", "--token-file", "{token}"],
             "give exactly one of --stdio, --socket HOST:PORT and",
         ),
         (["--socket", "127.0.0.1:0"], "--socket requires --token-file"),

@@ -366,7 +366,7 @@ def test_options_make_a_policy(tmp_path: Path) -> None:
         ),
         (["--intervene", "stop,alert"], "--intervene: list each intervention once"),
         (["--intervene", "none,stop"], "--intervene none cannot be"),
-        (["--intervene", "none", "--threshold", ".3"], "--intervene none cannot be"),
+        (["--intervene", "none", "--threshold", ".3"], "with --intervene none"),
         (["--threshold", "0.3,0.5"], "--threshold has 2 numbers for alert"),
         (["--threshold", "1.5"], "'--threshold': 1.5 is not between 0 and 1"),
         (["--threshold", "x"], "'--threshold': 'x' is not a list of numbers"),

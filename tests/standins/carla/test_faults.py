@@ -265,8 +265,8 @@ def test_occupied_port_is_reported_in_one_line(standin: Standin) -> None:
         (["--map", "no/such.xodr"], "such.xodr"),
         (["--host", "example.org"], "IPv4"),
         (["--scenario", "no-such"], "no-such"),
-        (["--scenario", "s1", "--kinematic"], "SUMO"),
-        (["--scenario", "s1", "--map", "tee"], "--map cannot be combined"),
+        (["--scenario", "s1", "--kinematic"], "combined with --kinematic"),
+        (["--scenario", "s1", "--map", "tee"], "combined with --map"),
         (["--rate", "0"], "rate"),
     ],
 )

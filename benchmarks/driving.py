@@ -65,7 +65,6 @@ from held_out import (
 from highway import ROADS
 from run import Row, command_line, installed, markdown, stored
 
-from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.figures import at_most, runs_for
 from forewarn.monitors.evaluation.foretold import (
@@ -85,7 +84,7 @@ from forewarn.monitors.guarding.policy import (
     write_policy,
 )
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
-from forewarn.monitors.trust.hindsight import Counting, Judge
+from forewarn.monitors.trust.hindsight import Counting, Judge, foretold_by
 from forewarn.scenarios.measuring.late import Again
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
@@ -154,7 +153,9 @@ def _warned(
     learned = [s for each in models[0].training["files"] for s in seeds_of(each)]
     known, _ = drive(scenario, learned[:blind_runs], names)
     basis = Corpus(known, laws, abstractions[0].vocabulary, period_s).basis
-    blind = _look(Judge.learn(known, basis, laws, [horizon_s], Counting()), runs)
+    blind = foretold_by(
+        [Judge.learn(known, basis, laws, [horizon_s], Counting())], enumerate(runs)
+    )
     rows: dict[str, Facts] = {}
     for model, abstraction, own in zip(
         models, abstractions, dealt(models, laws), strict=True
@@ -165,7 +166,7 @@ def _warned(
         )  # fmt: skip
         chosen = model.training.get("abstraction", {}).get("chosen", "hand-made")
         states = {"states": model.chain.n, "abstraction": chosen}
-        for law, told in _look(judge, runs).items():
+        for law, told in foretold_by([judge], enumerate(runs)).items():
             rows[law] = _figures(law, told, blind[law], policy) | states
     policies = {"guarded": acting(policy, "stop", laws)}
     if files.acting.exists():
@@ -188,14 +189,6 @@ def _guarded(
     """Runs the same seeds with the guard intervening by this policy."""
     runner = runner_of(plan(scenario, model, policy))
     return compare(before, [runner.run(each.seed) for each in before], scenario)
-
-
-def _look(judge: Judge, runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
-    found: dict[str, list[Foretold]] = {}
-    for number, run in enumerate(runs):
-        for law, each in judge.look(number, run):
-            found.setdefault(law, []).append(each)
-    return found
 
 
 def _figures(

@@ -45,7 +45,7 @@ from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.encoding import encode_trace
-from forewarn.monitors.trust.hindsight import Counting, Judge
+from forewarn.monitors.trust.hindsight import Counting, Judge, foretold_by
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import by_seed
@@ -122,10 +122,7 @@ def _estimated(name: str, episodes: int, fresh: int, seed: int) -> dict[str, Any
     )
     model = replace(model, likely=kept)
     judge = Judge(model, abstraction, scenario.laws, [horizon_s], _period(abstraction))
-    told: dict[str, list[Foretold]] = {law.name: [] for law in scenario.laws}
-    for number, run in enumerate(runs[episodes:]):
-        for law, each in judge.look(number, run):
-            told[law].append(each)
+    told = foretold_by([judge], enumerate(runs[episodes:]))
     watch = load_watch(model, horizon_s=horizon_s)
     rows = []
     for law, watched in zip(scenario.laws, watch.laws, strict=True):

@@ -35,6 +35,10 @@ is proportional to the lead time, because little can be done at the last moment.
 """
 
 
+UNCHANGED = Calibration()
+"""A calibration that leaves risks as they are."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Foretold:
     """The predicted risks and the outcome of one run under one law, up to the first
@@ -82,13 +86,24 @@ def _steps(
 
 
 def climb_of(
-    told: Foretold, horizon_s: float, seed: int, unknown_alarms: bool
+    told: Foretold,
+    horizon_s: float,
+    seed: int,
+    unknown_alarms: bool,
+    curve: Calibration = UNCHANGED,
 ) -> Climb:
-    """Extracts the data of a run, for one law, that is needed to choose thresholds."""
+    """Extracts the data of a run, for one law, that is needed to choose thresholds.
+
+    Args:
+        told: The predicted risks.
+        horizon_s: The horizon H, in seconds.
+        seed: The run's seed.
+        unknown_alarms: Whether an unknown state raises an alarm at any threshold.
+        curve: The calibration that is applied to the risks.
+    """
     forced = told.unknown & unknown_alarms
-    steps = _steps(
-        told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
-    )
+    risks = curve(told.risks[horizon_s])
+    steps = _steps(told.times_s.tolist(), risks.tolist(), forced.tolist())
     return Climb(seed, told.duration_s, steps, told.broken)
 
 

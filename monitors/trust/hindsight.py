@@ -9,7 +9,7 @@ and the chain is learned from the other folds only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -358,3 +358,16 @@ class LawPaths:
                 since_s = float(times[min(found.since, len(times) - 1)])
                 return Broken(self.name, at, since_s)
         return None
+
+
+def foretold_by(
+    judges: Sequence[Judge], runs: Iterable[tuple[int, Run]]
+) -> dict[str, list[Foretold]]:
+    """Returns for each law the risks that guards would have computed along numbered
+    runs.
+    """
+    found: dict[str, list[Foretold]] = {}
+    for number, run in runs:
+        for law, each in (told for judge in judges for told in judge.look(number, run)):
+            found.setdefault(law, []).append(each)
+    return found

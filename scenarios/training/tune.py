@@ -49,7 +49,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration, kept_curves
 from forewarn.monitors.risk.evidence import dealt
-from forewarn.monitors.trust.hindsight import Judge
+from forewarn.monitors.trust.hindsight import Judge, foretold_by
 from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained
 
@@ -298,7 +298,7 @@ def settle(
         if own
     ]
     reach = {law: of for judge in judges for law, of in judge.reach.items()}
-    told = _look(judges, first)
+    told = foretold_by(judges, enumerate(first))
     tried = best_first(
         _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
     )
@@ -310,7 +310,7 @@ def settle(
     ahead_s: dict[str, list[float]] = {}
     without: dict[str, str] = {}
     ordinary: dict[str, Ordinary] = {}
-    for law, several in _look(judges, aside).items():
+    for law, several in foretold_by(judges, enumerate(aside)).items():
         curve = _curve_after(policy, best.calibration[law])
         (most,) = curve(np.array([reach[law][best.horizon_s]]))
         ordinary[law] = ordinary_of(several, best.horizon_s, curve)
@@ -364,7 +364,7 @@ def with_ordinary(
                 horizon_s,
                 _curve_after(policy, policy.calibration.get(law, Calibration())),
             )
-            for law, several in _look(judges, runs).items()
+            for law, several in foretold_by(judges, enumerate(runs)).items()
         },
     )
 
@@ -387,14 +387,6 @@ def _seeds(runs: Sequence[Kept]) -> tuple[int, ...]:
     return tuple(sorted(run.header.seed or 0 for run in runs))
 
 
-def _look(judges: Sequence[Judge], runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
-    found: dict[str, list[Foretold]] = {}
-    for number, run in enumerate(runs):
-        for law, each in (told for judge in judges for told in judge.look(number, run)):
-            found.setdefault(law, []).append(each)
-    return found
-
-
 def _curve_after(policy: Policy, curve: Calibration) -> Calibration:
     """Returns the calibration that is still to be applied to a law's risks."""
     return curve if policy.judge_by == "point" else Calibration()
@@ -408,14 +400,11 @@ def _climbs(
     curve: Calibration,
     policy: Policy,
 ) -> list[Climb]:
+    stops = policy.unknown_state == "stop"
     return [
-        climb_of(
-            replace(each, risks={horizon_s: curve(each.risks[horizon_s])}), horizon_s,
-            runs[each.run].header.seed or 0,
-            policy.unknown_state == "stop",
-        )
+        climb_of(each, horizon_s, runs[each.run].header.seed or 0, stops, curve)
         for each in told
-    ]  # fmt: skip
+    ]
 
 
 def _tuned(

@@ -48,7 +48,7 @@ from forewarn.monitors.guarding.certificate import (
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
-from forewarn.monitors.trust.hindsight import Judge
+from forewarn.monitors.trust.hindsight import Judge, foretold_by
 from forewarn.scenarios.training.train import HOLD_S, holds, learned
 from forewarn.scenarios.warrant.runs import LoggedRun, PastCalls, deal, once
 from forewarn.scenarios.warrant.shadow import clip
@@ -150,7 +150,7 @@ def make(
             model, each.choice.abstraction, each.laws, horizon_s, period_s
         )
         guards.append(guard)
-        for law, several in _told(guard.judge, past, use["calibration"]).items():
+        for law, several in _told(guard, past, use["calibration"]).items():
             curves[law] = calibrate(several, horizon_s)
     policy = Policy(
         name="warranted",
@@ -233,9 +233,11 @@ def certified_on(
     certified: dict[str, Certified] = {}
     signals: dict[str, tuple[str, ...]] = {}
     for each in guards:
-        for law, several in _told(each.judge, past, numbers).items():
+        for law, several in _told(each, past, numbers).items():
             curve = policy.calibration.get(law, Calibration())
-            climbs[law] = [_climb(one, horizon_s, curve) for one in several]
+            climbs[law] = [
+                climb_of(one, horizon_s, one.run, False, curve) for one in several
+            ]
             ordinary[law] = ordinary_of(several, horizon_s, curve)
             (reach,) = curve(_array(each.judge.reach[law][horizon_s]))
             certified[law] = certify(law, climbs[law], asked, float(reach))
@@ -396,18 +398,9 @@ def _array(value: float) -> Any:
 
 
 def _told(
-    judge: Judge, past: Sequence[LoggedRun], numbers: Sequence[int]
+    guard: Learned, past: Sequence[LoggedRun], numbers: Sequence[int]
 ) -> dict[str, list[Foretold]]:
-    found: dict[str, list[Foretold]] = {}
-    for number in numbers:
-        for law, each in judge.look(number, past[number].run):
-            found.setdefault(law, []).append(each)
-    return found
-
-
-def _climb(told: Foretold, horizon_s: float, curve: Calibration) -> Climb:
-    meant = replace(told, risks={horizon_s: curve(told.risks[horizon_s])})
-    return climb_of(meant, horizon_s, told.run, unknown_alarms=False)
+    return foretold_by([guard.judge], ((n, past[n].run) for n in numbers))
 
 
 def _promise(found: Certified, asked: Asked) -> Promise:

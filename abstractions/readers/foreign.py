@@ -20,6 +20,7 @@ from forewarn.abstractions.errors import (
     InvalidTrace,
     MissingDependency,
     TooLarge,
+    naming,
     near_miss,
     said,
 )
@@ -67,13 +68,13 @@ def _json(path: Path, topics: set[str]) -> list[Telling] | None:
             channel = channels.get(record.channel_id)
             if channel is None or channel.message_encoding != "json":
                 continue
-            _check(count := count + 1, MAX_LINES, "messages", path)
+            _check(count := count + 1, MAX_LINES, "messages")
             if channel.topic in topics:
-                _check(len(record.data), MAX_LINE, "bytes in a message", path)
+                _check(len(record.data), MAX_LINE, "bytes in a message")
                 said = parse_json(record.data.decode(), str(path), channel.topic)
                 told.append((record.log_time, channel.topic, said))
     if any(each.message_encoding == "json" for each in channels.values()):
-        _check_topics(topics, {each.topic for each in channels.values()}, path)
+        _check_topics(topics, {each.topic for each in channels.values()})
         return sorted(told, key=lambda telling: telling[0])
     return None
 
@@ -94,8 +95,8 @@ def _records(path: Path) -> Iterator[Any]:
                 continue
             record.data = _unpacked(record.compression, record.data)
             record.compression = ""
-            _check(len(record.data), MAX_CHUNK, "bytes in a chunk", path)
-            _check(size := size + len(record.data), MAX_BYTES, "bytes", path)
+            _check(len(record.data), MAX_CHUNK, "bytes in a chunk")
+            _check(size := size + len(record.data), MAX_BYTES, "bytes")
             yield from breakup_chunk(record)
 
 
@@ -113,13 +114,10 @@ def _unpacked(packing: str, data: bytes) -> bytes:
     return data
 
 
-def _check(count: int, most: int, what: str, path: Path) -> None:
+def _check(count: int, most: int, what: str) -> None:
     if count > most:
-        raise TooLarge(
-            f"the log has more than {most} {what}",
-            source=str(path),
-            mend="split it into several logs",
-        )
+        mend = "split it into several logs"
+        raise TooLarge(f"the log has more than {most} {what}", mend=mend)
 
 
 def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
@@ -134,19 +132,19 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
         [whole], default_typestore=get_typestore(Stores.ROS2_HUMBLE)
     ) as reader:
         known = {each.topic for each in reader.connections}
-        _check_topics(topics, known, path)
+        _check_topics(topics, known)
         used = [each for each in reader.connections if each.topic in topics]
         for connection, at_ns, raw in reader.messages(used):
             message = reader.deserialize(raw, connection.msgtype)
             yield at_ns, connection.topic, message
 
 
-def _check_topics(topics: set[str], known: set[str], path: Path) -> None:
+def _check_topics(topics: set[str], known: set[str]) -> None:
     if lacking := sorted(topics - known):
         mend = near_miss(lacking[0], known)
         mend = mend or f"its topics are {', '.join(sorted(known))}"
         problem = f"the log has no topic {lacking[0]}"
-        raise InvalidTrace(problem, source=str(path), mend=mend)
+        raise InvalidTrace(problem, mend=mend)
 
 
 def _look_into(bag: Path) -> None:
@@ -160,7 +158,6 @@ def _look_into(bag: Path) -> None:
         if str(packing or "none").lower() != "none":
             raise InvalidTrace(
                 "compressed bags are not supported",
-                source=str(bag),
                 mend="unpack the bag with `ros2 bag convert` and compression_mode none",
             )
     for path in bag.iterdir() if bag.is_dir() else [bag]:
@@ -182,7 +179,6 @@ def _only_tables(path: Path) -> None:
             raise InvalidTrace(
                 "the database contains views or virtual tables, which are not "
                 "supported",
-                source=str(path),
             )
 
 
@@ -211,7 +207,6 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
         if path.suffix == ".mcap" and not _begins(path, _MCAP):
             raise InvalidTrace(
                 "this is not a valid MCAP file",
-                source=str(path),
                 mend="if it is a table in text form, rename it to end in .csv",
             )
         if path.suffix == ".parquet":
@@ -237,9 +232,10 @@ def told_messages(path: Path, topics: set[str]) -> Iterator[Telling]:
 def _of_others(path: Path) -> Iterator[None]:
     """Rejects a log that is too large, and converts errors of third-party readers."""
     size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
-    _check(size, MAX_BYTES, "bytes", path)
     try:
-        yield
+        with naming(path):
+            _check(size, MAX_BYTES, "bytes")
+            yield
     except ForewarnError:
         raise
     except Exception as error:
@@ -261,14 +257,14 @@ def _table(path: Path) -> Iterator[Row]:
     with parquet.ParquetFile(path) as looked:
         facts, schema = looked.metadata, looked.schema_arrow
     check_count(path, facts.num_rows)
-    _check(facts.num_rows * facts.num_columns, MAX_VALUES, "values", path)
+    _check(facts.num_rows * facts.num_columns, MAX_VALUES, "values")
     groups = range(facts.num_row_groups)
     size = sum(facts.row_group(i).total_byte_size for i in groups)
-    _check(size, MAX_BYTES, "bytes", path)
+    _check(size, MAX_BYTES, "bytes")
     with path.open("rb") as raw:
         names = schema.names
         size = sum(unpacked_bytes(raw, facts, i, names) for i in groups)
-    _check(size, MAX_BYTES, "bytes", path)
+    _check(size, MAX_BYTES, "bytes")
     kinds = pa.types
     for column in schema:
         stored = column.type
@@ -284,7 +280,6 @@ def _table(path: Path) -> Iterator[Row]:
             raise InvalidTrace(
                 f"the column {column.name!r:.60} has the type {stored}, which is "
                 "not supported for signals",
-                source=str(path),
                 mend="remove the column",
             )
     # Dictionary encoding keeps repeated texts small in memory.

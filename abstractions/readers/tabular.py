@@ -15,7 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, SignalFault, near_miss
+from forewarn.abstractions.errors import (
+    OF_LOGS,
+    InvalidTrace,
+    SignalFault,
+    naming,
+    near_miss,
+)
 from forewarn.abstractions.frame import Frame, Value, is_number
 from forewarn.abstractions.lines import check_count, first_line, lines
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
@@ -53,12 +59,15 @@ def read_table(
     text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
     rows: Any = text_rows if foreign is None else _Numbered(foreign)
     try:
-        names = _header(next(rows, []), path, rename)
-        used = vocabulary or _matching(names)
-        if vocabulary is not None and known_only:
-            names = [n if n in _ORDER or _knows(vocabulary, n) else "" for n in names]
-        elif vocabulary is not None:
-            _check_known(names, vocabulary, path)
+        head: list[str] = next(rows, [])
+        with naming(path, "line 1"):
+            names = _header(head, rename)
+            used = vocabulary or _matching(names)
+            if vocabulary is not None and known_only:
+                names = [n if _is_used(n, vocabulary) else "" for n in names]
+            elif vocabulary is not None:
+                _check_known(names, vocabulary)
+            _check_times(names, period_s)
         frames = tuple(_frames(path, names, rows, used, period_s))
     except csv.Error as error:
         place = f"line {rows.line_num}"
@@ -89,13 +98,11 @@ class _Numbered:
         return next(self._rows)
 
 
-def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
+def _header(row: list[str], rename: Mapping[str, str]) -> list[str]:
     columns = [cell.strip() for cell in row]
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
         raise InvalidTrace(
             "the columns must be separated by commas",
-            source=str(path),
-            place="line 1",
             mend="save the file with comma-separated columns and decimal points",
         )
     for column, signal in rename.items():
@@ -103,15 +110,13 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
             swapped = f"write the column first: {signal}={column}"
             raise InvalidTrace(
                 f"the file has no column {column!r:.60}",
-                source=str(path),
-                place="line 1",
                 mend=(signal in columns and swapped)
                 or near_miss(column, columns)
                 or f"the columns are {', '.join(columns):.200}",
             )
     if "".join(columns[:1]).startswith("#"):
         problem, mend = "this line is a comment, not the header", "remove it"
-        raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
+        raise InvalidTrace(problem, mend=mend)
     names = [rename.get(column, column) for column in columns]
     problem = mend = ""
     if any(_NUMBER.fullmatch(name) for name in names):
@@ -125,8 +130,18 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
     elif not set(names) - set(_ORDER):
         problem, mend = "no column contains a signal", "add one column per signal"
     if problem:
-        raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
+        raise InvalidTrace(problem, mend=mend)
     return names
+
+
+def _check_times(names: list[str], period_s: float | None) -> None:
+    if "time_s" not in names and period_s is None:
+        close = next((name for name in names if name.lower().startswith("time")), "")
+        mend = f"rename the column {close} to time_s" if close else "add it"
+        raise InvalidTrace(
+            "the file has no column 'time_s'",
+            mend=f"{mend}, give the time between rows with --period, or {OF_LOGS}",
+        )
 
 
 def _matching(names: list[str]) -> Vocabulary | None:
@@ -146,11 +161,14 @@ def _knows(vocabulary: Vocabulary, name: str) -> bool:
     return name in vocabulary.aliases or vocabulary.knows(name)
 
 
-def _check_known(names: list[str], vocabulary: Vocabulary, path: Path) -> None:
+def _is_used(name: str, vocabulary: Vocabulary) -> bool:
+    return name in _ORDER or _knows(vocabulary, name)
+
+
+def _check_known(names: list[str], vocabulary: Vocabulary) -> None:
     for name in names:
-        if name not in _ORDER and not _knows(vocabulary, name):
-            told = vocabulary.unknown(name, OF_LOGS)
-            raise InvalidTrace(told, source=str(path), place="line 1")
+        if not _is_used(name, vocabulary):
+            raise InvalidTrace(vocabulary.unknown(name, OF_LOGS))
 
 
 def _frames(
@@ -160,15 +178,6 @@ def _frames(
     vocabulary: Vocabulary | None,
     period_s: float | None,
 ) -> Iterator[Frame]:
-    if "time_s" not in names and period_s is None:
-        close = next((name for name in names if name.lower().startswith("time")), "")
-        mend = f"rename the column {close} to time_s" if close else "add it"
-        raise InvalidTrace(
-            "the file has no column 'time_s'",
-            source=str(path),
-            place="line 1",
-            mend=f"{mend}, give the time between rows with --period, or {OF_LOGS}",
-        )
     last: Frame | None = None
     count = 0
     for row in rows:

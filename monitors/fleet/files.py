@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from forewarn.abstractions.errors import naming
 from forewarn.abstractions.files import atomic_text, parse_json, read_text
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.formats.own import MAX_COUNT
@@ -131,25 +132,29 @@ def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
 def parse_tally(content: object, source: str = "") -> FleetTally:
     """Parses a tally from a JSON object."""
     file = validated(_File, content, source, InvalidTally)
+    with naming(source):
+        return _tally(file)
+
+
+def _tally(file: _File) -> FleetTally:
     states = tuple(file.states)
     if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
         raise InvalidTally(
             "a state appears twice, or the states do not belong to the same "
             "abstraction",
-            source=source,
             place="states",
         )
-    counts = _parsed(file, states, source)
+    counts = _parsed(file, states)
     passed, let_pass = Tally(), {}
     if file.passed is not None:
         let_pass = file.passed.runs
-        passed = _parsed(file.passed, states, source, "passed, ")
+        with naming("", "passed"):
+            passed = _parsed(file.passed, states)
         whole, part = _keyed(counts), _keyed(passed)
         if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
             raise InvalidTally(
                 "the tally counts more transitions after interventions that were not "
                 "enforced than transitions in total",
-                source=source,
                 place="passed",
             )
     subject = Subject(file.abstraction, file.period_s, file.laws)
@@ -159,27 +164,22 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     return FleetTally.of(file.id, subject, counted)
 
 
-def _parsed(
-    file: _Table, states: tuple[str, ...], source: str, place: str = ""
-) -> Tally:
+def _parsed(file: _Table, states: tuple[str, ...]) -> Tally:
     """Checks the counts of a file."""
     if len(file.steps) != len(states):
-        raise InvalidTally(
-            "expected one row for each state", source=source, place=f"{place}steps"
-        )
+        raise InvalidTally("expected one row for each state", place="steps")
     lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
     if lengths.sum() > 2 * MAX_PAIRS:
         raise InvalidTally(
             f"the tally has more than {MAX_PAIRS} different transitions",
-            source=source,
-            place=f"{place}steps",
+            place="steps",
         )
     even = not (lengths % 2).any()
     flat = list(chain.from_iterable(file.steps)) if even else [0]
-    pairs = _pairs(flat, len(states), source, f"{place}steps")
+    pairs = _pairs(flat, len(states), "steps")
     before = np.repeat(np.arange(len(states)), lengths // 2)
     starts, ends = (
-        _pairs(flat, len(states), source, f"{place}{part}")
+        _pairs(flat, len(states), part)
         for flat, part in ((file.starts, "starts"), (file.ends, "ends"))
     )
     ordered = (
@@ -188,9 +188,7 @@ def _parsed(
         and (np.diff(ends[:, 0]) > 0).all()
     )
     if not ordered:
-        raise InvalidTally(
-            "the tally's states are not in ascending order", source=source
-        )
+        raise InvalidTally("the tally's states are not in ascending order")
     last = np.insert(ends, 1, len(states), axis=1)
     tally = tally_of(np.concatenate((np.column_stack((before, pairs)), last)), states)
     tally.starts = {states[i]: times for i, times in starts.tolist()}
@@ -199,8 +197,7 @@ def _parsed(
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(
             "more runs end in a state than can have reached it",
-            source=source,
-            place=f"{place}ends",
+            place="ends",
         )
     return tally
 
@@ -210,7 +207,7 @@ def _keyed(tally: Tally) -> dict[tuple[str, str], int]:
     return steps | {(name, ""): times for name, times in tally.ends.items()}
 
 
-def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
+def _pairs(flat: list[int], states: int, place: str) -> Ints:
     """Parses pairs of a state's index and a count."""
     try:
         pairs = np.array(flat, np.int64).reshape(-1, 2)
@@ -221,9 +218,7 @@ def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
         inside = (of >= 0).all() and (of < states).all()
         if inside and (times > 0).all() and (times <= MAX_COUNT).all():
             return pairs
-    raise InvalidTally(
-        "expected pairs of a state number and a count", source=source, place=place
-    )
+    raise InvalidTally("expected pairs of a state number and a count", place=place)
 
 
 def dealt(

@@ -288,13 +288,13 @@ class Policy:
         """Creates a policy from the content of a file."""
         file = validated(_PolicyFile, content, source, InvalidPolicy)
         values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
-        if "rules" in values:
-            values["rules"] = _rules(values["rules"], source)
-        if "calibration" in values:
-            values["calibration"] = _curves(values["calibration"], source)
-        if "deadline_s" in values:
-            values["deadline_s"] = _deadlines(values["deadline_s"], source)
         with naming(source):
+            if "rules" in values:
+                values["rules"] = _rules(values["rules"])
+            if "calibration" in values:
+                values["calibration"] = _curves(values["calibration"])
+            if "deadline_s" in values:
+                values["deadline_s"] = _deadlines(values["deadline_s"])
             kinds = values.get("escalation", ())
             _check_rising(kinds, "is listed after", "escalation")
             return cls(**values)
@@ -327,14 +327,13 @@ _FIELDS |= {key: (kind, None) for key, kind in _KEYS.items()}
 _PolicyFile = create_model("_PolicyFile", __base__=Strict, **_FIELDS)
 
 
-def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
+def _rules(rules: Sequence[_Rule]) -> dict[str, tuple[Step, ...]]:
     found: dict[str, tuple[Step, ...]] = {}
     for rule in rules:
         place = f"rules, law {rule.law}"
         if rule.law in found:
             raise InvalidPolicy(
                 "the policy has two rules for this law",
-                source=source,
                 place=place,
                 mend="put all thresholds of a law into one rule",
             )
@@ -342,7 +341,6 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
             raise InvalidPolicy(
                 "give either 'thresholds' (on risk) or 'p_safe_below' (theta of the "
                 "ProbGuard paper)",
-                source=source,
                 place=place,
             )
         paper = rule.p_safe_below is not None
@@ -352,14 +350,12 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
             if kind not in RANK or kind == "proceed":
                 raise InvalidPolicy(
                     f"{kind!r} is not an intervention",
-                    source=source,
                     place=place,
                     mend=suggest(kind, SEVERITY[1:]),
                 )
             if not 0 <= value <= 1:
                 raise InvalidPolicy(
                     f"the threshold of {kind} is {value}, which is not a probability",
-                    source=source,
                     place=place,
                     mend="give a risk from 0 to 1, such as 0.8 for 80 %",
                 )
@@ -370,25 +366,20 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
 
 
 def _curves(
-    given: Mapping[str, Sequence[tuple[float, float]]], source: str
+    given: Mapping[str, Sequence[tuple[float, float]]],
 ) -> dict[str, Calibration]:
     curves: dict[str, Calibration] = {}
     for law, points in given.items():
-        try:
+        with naming("", f"calibration, law {law}"):
             curves[law] = Calibration(tuple(points))
-        except InvalidInput as error:
-            place = f"calibration, law {law}"
-            raise InvalidPolicy(str(error), source=source, place=place) from error
     return curves
 
 
-def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:
+def _deadlines(given: float | Mapping[Stage, float]) -> dict[Stage, float]:
     """Returns a time limit for each stage; a single number applies to all stages."""
     limits = given if isinstance(given, Mapping) else dict.fromkeys(STAGES, given)
     if not all(limit > 0 for limit in limits.values()):
-        raise InvalidPolicy(
-            "a deadline must be above zero", source=source, place="deadline_s"
-        )
+        raise InvalidPolicy("a deadline must be above zero", place="deadline_s")
     return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
 
 

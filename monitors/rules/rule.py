@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, field_validator, model_validator
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
@@ -243,17 +243,14 @@ def rules_from(text: str, source: str) -> RuleSet:
 def rules_of(content: object, source: str) -> RuleSet:
     """Creates rules from the content of a file."""
     file = validated(_RulesFile, content, source, InvalidRules)
-    rules = tuple(_rule(entry, source) for entry in file.rules)
-    for rule in rules:
-        if sum(other.name == rule.name for other in rules) > 1:
-            raise InvalidRules(f"two rules have the name {rule.name}", source=source)
-    domain = domain_of(file.domain, source)
-    try:
-        arguments_of(file.arguments)
-    except InvalidInput as error:
-        raise InvalidRules(
-            error.problem, source=source, place="arguments", mend=error.mend
-        ) from None
+    with naming(source):
+        rules = tuple(map(_rule, file.rules))
+        for rule in rules:
+            if sum(other.name == rule.name for other in rules) > 1:
+                raise InvalidRules(f"two rules have the name {rule.name}")
+        domain = domain_of(file.domain)
+        with naming("", "arguments"):
+            arguments_of(file.arguments)
     rest = file.model_dump(exclude={"format", "domain", "rules"})
     return RuleSet(domain, rules, **rest)
 
@@ -270,11 +267,10 @@ def save_rules(path: Path, rules: RuleSet) -> None:
         out.write(rules.text())
 
 
-def _rule(entry: _RuleFile, source: str) -> Rule:
+def _rule(entry: _RuleFile) -> Rule:
     if not _NAME.fullmatch(entry.name):
         raise InvalidRules(
             f"{entry.name!r:.60} cannot be the name of a rule",
-            source=source,
             mend="use letters, digits, _ and -",
         )
     return Rule(
@@ -286,7 +282,7 @@ def _rule(entry: _RuleFile, source: str) -> Rule:
         mode=entry.mode,
         doc=entry.doc,
         needs=tuple(entry.needs),
-        domain=domain_of(entry.domain, source) if entry.domain else None,
+        domain=domain_of(entry.domain) if entry.domain else None,
     )
 
 

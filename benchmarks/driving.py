@@ -84,7 +84,7 @@ from forewarn.monitors.guarding.policy import (
     write_policy,
 )
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
-from forewarn.monitors.trust.hindsight import Counting, Judge, foretold_by
+from forewarn.monitors.trust.hindsight import Judge, foretold_by
 from forewarn.scenarios.measuring.late import Again
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
@@ -153,9 +153,7 @@ def _warned(
     learned = [s for each in models[0].training["files"] for s in seeds_of(each)]
     known, _ = drive(scenario, learned[:blind_runs], names)
     basis = Corpus(known, laws, abstractions[0].vocabulary, period_s).basis
-    blind = foretold_by(
-        [Judge.learn(known, basis, laws, [horizon_s], Counting())], enumerate(runs)
-    )
+    blind = foretold_by([Judge.learn(known, basis, laws, [horizon_s])], enumerate(runs))
     rows: dict[str, Facts] = {}
     for model, abstraction, own in zip(
         models, abstractions, dealt(models, laws), strict=True

@@ -45,7 +45,7 @@ from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.encoding import encode_trace
-from forewarn.monitors.trust.hindsight import Counting, Judge, foretold_by
+from forewarn.monitors.trust.hindsight import Judge, foretold_by
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import by_seed
@@ -146,11 +146,11 @@ def _period(abstraction: Abstraction) -> float:
 def _learned(
     runs: Sequence[Kept], abstraction: Abstraction, scenario: Scenario
 ) -> Model:
-    tally, counting = Tally(), Counting()
+    tally = Tally()
     for run in runs:
         tally.add_codes(encode_trace(run, abstraction), abstraction.state_name)
     return learn(
-        tally, counting.support, counting.alpha, counting.end,
+        tally,
         abstraction=abstraction.as_dict(), period_s=_period(abstraction),
         laws=tuple(repr(law.formula) for law in scenario.laws),
     )  # fmt: skip

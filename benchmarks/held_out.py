@@ -32,7 +32,7 @@ from forewarn.monitors.finding.terms import Term, for_scores, matrix
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.hindsight import Counting, Found, Judge
+from forewarn.monitors.trust.hindsight import Found, Judge
 from forewarn.scenarios.measuring.pairs import outcomes, prolonged
 from forewarn.scenarios.measuring.recorded import kept_runs
 from forewarn.scenarios.measuring.seeds import refuse_trained, seeds_of
@@ -201,7 +201,7 @@ def _watched(
     by = [found.counting(i) for i in range(len(corpus.runs))]
     judge = Judge.learn(
         corpus.runs, found.abstraction, corpus.laws, [told.scenario.horizon_s],
-        Counting(), by,
+        by,
     )  # fmt: skip
     for i in out:
         yield dict(judge.look(i, told.runs[i]))

@@ -50,7 +50,7 @@ from forewarn.monitors.evaluation.guarantee import Guarantee as Acting
 from forewarn.monitors.evaluation.warned import Broken, Climb
 from forewarn.monitors.finding.choice import given
 from forewarn.monitors.guarding.certificate import BaseRate, Certificate
-from forewarn.monitors.trust.hindsight import Counting, Judge
+from forewarn.monitors.trust.hindsight import Judge
 from forewarn.plugins.loop.warrant import KEPT, fresh, named
 
 DATA = Path(os.environ["FOREWARN_DATA"]) if "FOREWARN_DATA" in os.environ else None
@@ -359,7 +359,7 @@ def _recorded(
     for fold in range(2):  # each half is evaluated with a chain from the other half
         ours = set(sorted(set(groups))[fold::2])
         taught = [r for r, g in zip(told.runs, groups, strict=True) if g not in ours]
-        judge = Judge.learn(taught, hand, scenario.laws, [horizon_s], Counting())
+        judge = Judge.learn(taught, hand, scenario.laws, [horizon_s])
         for number, (run, own) in enumerate(zip(told.runs, groups, strict=True)):
             if own in ours:
                 ((_, seen),) = judge.look(number, run)

@@ -213,17 +213,6 @@ class Chain:
             **facts,
         )
 
-    @classmethod
-    def from_dense(
-        cls, states: Sequence[str], matrix: NDArray[np.float64], **facts: Any
-    ) -> Chain:
-        """Creates a chain from a dense matrix; a row of zeros is a deadlock."""
-        rows = {
-            i: {int(j): float(row[j]) for j in np.flatnonzero(row)}
-            for i, row in enumerate(np.asarray(matrix, dtype=float))
-        }
-        return cls.from_rows(states, rows, **facts)
-
 
 def repeated(names: Sequence[str]) -> str:
     """Returns the first name that duplicates an earlier one."""

@@ -205,8 +205,15 @@ class Support:
         return cls(model.support, {name: row for name, row in rows.items() if row})
 
 
+OBSERVED = Support("observed")
+
+
 def learn(
-    tally: Tally, support: Support, alpha: Fraction, end: str, **facts: Any
+    tally: Tally,
+    support: Support = OBSERVED,
+    alpha: Fraction = Fraction(0),
+    end: str = "absorb",
+    **facts: Any,
 ) -> Model:
     """Learns a model from the counts, the support and the pseudo-count.
 

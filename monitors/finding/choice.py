@@ -29,7 +29,7 @@ from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.terms import for_scores
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold
+from forewarn.monitors.trust.hindsight import Found, Recipe, out_of_fold
 
 LEAST = (50, 150)
 _FIRST_LEAST = 150
@@ -263,7 +263,7 @@ class _Judged:
             way = recipe.left_out(among)
         for fold in out_of_fold(
             corpus.runs, way, corpus.laws, [self._horizon_s],
-            Counting(), corpus.folds(among),
+            corpus.folds(among),
         ):  # fmt: skip
             for law, several in fold.items():
                 found[law] += several

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace
 from forewarn.monitors.chains.intervals import model_intervals
-from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import Floats, Foretold, Ints
 from forewarn.monitors.evaluation.warned import Broken
@@ -63,27 +62,11 @@ Recipe = Callable[[Sequence[int]], Found]
 """Finds an abstraction, using only the runs with these numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """The settings with which a chain is learned.
-
-    Args:
-        support: The transitions that are considered possible.
-        alpha: The pseudo-count of each possible transition.
-        end: How the end of a trace is counted: "absorb" or "ignore".
-    """
-
-    support: Support = Support("observed")
-    alpha: Fraction = Fraction(0)
-    end: str = "absorb"
-
-
 def out_of_fold(
     runs: Sequence[Run],
     recipe: Recipe,
     laws: Sequence[Law],
     horizons_s: Sequence[float],
-    counting: Counting,
     fold_of: Sequence[int],
 ) -> Iterator[dict[str, list[Foretold]]]:
     """Predicts every run under every law with a chain learned from other folds, fold by
@@ -94,7 +77,6 @@ def out_of_fold(
         recipe: Finds the abstraction from the runs outside a fold.
         laws: The laws.
         horizons_s: The horizons, in seconds.
-        counting: The settings with which the chains are learned.
         fold_of: The fold of each run, as returned by `dealt`.
     """
     states = States(runs)
@@ -104,7 +86,7 @@ def out_of_fold(
         found_by = recipe(others)
         abstraction = found_by.abstraction
         by = {i: found_by.counting(i) for i in others}
-        judge = states.judge(by, abstraction, laws, horizons_s, counting)
+        judge = states.judge(by, abstraction, laws, horizons_s)
         found: dict[str, list[Foretold]] = {law.name: [] for law in laws}
         ticks = states.by(dict.fromkeys(held_out, abstraction))
         for i, of_run in zip(held_out, ticks, strict=True):
@@ -139,7 +121,6 @@ class States:
         abstraction: Abstraction,
         laws: Sequence[Law],
         horizons_s: Sequence[float],
-        counting: Counting,
     ) -> Judge:
         """Learns a chain from runs, each counted with its own abstraction."""
         first = self._runs[next(iter(by))]
@@ -148,8 +129,7 @@ class States:
         starts = np.cumsum([0, *map(len, codes)])[:-1]
         tally = Tally()
         tally.add_codes(np.concatenate(codes), abstraction.state_name, starts)
-        model = learn(tally, counting.support, counting.alpha, counting.end)
-        return Judge(model, abstraction, laws, horizons_s, period_s)
+        return Judge(learn(tally), abstraction, laws, horizons_s, period_s)
 
 
 def dealt(groups: Sequence[Hashable], folds: int) -> list[int]:
@@ -223,7 +203,6 @@ class Judge:
         abstraction: Abstraction,
         laws: Sequence[Law],
         horizons_s: Sequence[float],
-        counting: Counting,
         apart: Sequence[Abstraction] = (),
     ) -> Judge:
         """Learns the chain from runs.
@@ -233,12 +212,11 @@ class Judge:
             abstraction: The abstraction that encodes the runs and those to be judged.
             laws: The laws.
             horizons_s: The horizons, in seconds.
-            counting: The settings with which the chain is learned.
             apart: The abstraction with which each run is counted; by default,
                 `abstraction`.
         """
         by = dict(enumerate(apart or [abstraction] * len(runs)))
-        return States(runs).judge(by, abstraction, laws, horizons_s, counting)
+        return States(runs).judge(by, abstraction, laws, horizons_s)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
         """Yields the risks that a guard would have computed along a run."""

@@ -28,7 +28,6 @@ from forewarn.monitors.finding.terms import families_of, score_signals
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.trust.hindsight import Counting
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.measuring.measure import Progress
@@ -297,14 +296,11 @@ def learned(
 ) -> Model:
     """Learns a model from these runs."""
     abstraction = choice.abstraction
-    training, counting = Training(), Counting()
+    training = Training()
     for number, (origin, run) in enumerate(zip(stored, runs, strict=True)):
         training.add(Batch.of(origin, run), choice.found.counting(number))
     model = learn(
         training.tally,
-        counting.support,
-        counting.alpha,
-        counting.end,
         abstraction=abstraction.as_dict(),
         period_s=training.period_s,
         laws=tuple(dict.fromkeys(law.told for law in laws)),

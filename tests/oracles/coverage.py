@@ -20,6 +20,7 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
 from forewarn.monitors.risk.tables import guard_bound, guard_risk
+from tests.dense import from_dense
 
 LAWS = {
     "invariant": compile_law(parse_formula("always not u")),
@@ -57,7 +58,7 @@ def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
     names = [f"s{i}" for i in range(n)]
     bad = f"s{n - 1}"
     labels: Labels = {"u": (bad,), "t": (bad, "s1"), "d": ("s0",)}
-    return Chain.from_dense([*names, "END"], rows, end=n), labels
+    return from_dense([*names, "END"], rows, end=n), labels
 
 
 def walker(rng: np.random.Generator, truth: Chain) -> Callable[[int], list[str]]:

@@ -24,7 +24,7 @@ from forewarn.monitors.risk.evidence import (
 )
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.trust.encoding import encode_trace
-from forewarn.monitors.trust.hindsight import Counting, Judge
+from forewarn.monitors.trust.hindsight import Judge
 from forewarn.monitors.trust.resampling import likely_risks
 from tests.oracles.coverage import HORIZON, Covered, random_truth
 from tests.oracles.first import walked
@@ -102,11 +102,11 @@ def _judged(
 ) -> Iterator[tuple[str, Floats, Floats, Floats]]:
     """Yields, for each law, the bounds and the true risks of its frequent pairs."""
     learning, calibrating = runs[: len(runs) * 2 // 3], runs[len(runs) * 2 // 3 :]
-    tally, counting = Tally(), Counting()
+    tally = Tally()
     for run in learning:
         tally.add_codes(encode_trace(run, ABSTRACTION), ABSTRACTION.state_name)
     model = learn(
-        tally, counting.support, counting.alpha, counting.end,
+        tally,
         abstraction=ABSTRACTION.as_dict(), period_s=1.0,
         laws=tuple(law.told for law in laws),
     )  # fmt: skip

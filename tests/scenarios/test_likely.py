@@ -31,7 +31,7 @@ from forewarn.monitors.risk.calibration import (
 )
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 from forewarn.monitors.trust.encoding import encode_trace
-from forewarn.monitors.trust.hindsight import Counting, Judge
+from forewarn.monitors.trust.hindsight import Judge
 from forewarn.monitors.trust.resampling import (
     _Heights,
     _Redrawn,
@@ -86,14 +86,12 @@ def test_a_draw_gives_the_chain_that_its_runs_would_have_given() -> None:
     assert again.dense() == pytest.approx(model.chain.dense())
     random = np.random.default_rng(5)
     weight = random.multinomial(len(runs()), np.full(len(runs()), 1 / len(runs())))
-    tally, counting = Tally(), Counting()
+    tally = Tally()
     for run, times in zip(runs(), weight.tolist(), strict=True):
         for _ in range(times):
             codes = encode_trace(run, abstraction())
             tally.add_codes(codes, abstraction().state_name)
-    direct = learn(
-        tally, counting.support, model.alpha or counting.alpha, model.end
-    ).chain
+    direct = learn(tally, alpha=model.alpha or Fraction(0), end=model.end).chain
     found = redrawn(weight.astype(float))
     for name in direct.states:
         ours = found.row(found.index(name))

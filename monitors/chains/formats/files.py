@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,12 +24,7 @@ from forewarn.abstractions.files import (
     parse_json,
     read_bytes,
 )
-from forewarn.monitors.chains.chain import (
-    MAX_STATES,
-    MAX_TRANSITIONS,
-    Chain,
-    check_size,
-)
+from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats import drn, explicit, own, prism, umb
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.chains.formats.prism import write_prism
@@ -48,7 +42,7 @@ def read_models(path: Path) -> tuple[Model, ...]:
 
     Raises:
         InvalidModel: The file's content is invalid; the message names the position.
-        TooLarge: The chain exceeds a limit; raised before memory is allocated for it.
+        TooLarge: The file or the chain exceeds a limit.
     """
     try:
         return _read(path)
@@ -76,7 +70,7 @@ def _read(path: Path) -> tuple[Model, ...]:
     if head.lstrip().startswith("{"):
         if (kind := format_of(head)) and not kind.startswith("forewarn.model"):
             raise _unknown(source, head)
-        return _read_json(_Json(text, source))
+        return _read_json(text, source)
     if drn.recognises(head):
         chain = drn.read_drn(text, source)
     elif explicit.recognises(head):
@@ -88,36 +82,16 @@ def _read(path: Path) -> tuple[Model, ...]:
     return (Model(chain=chain),)
 
 
-@dataclass(frozen=True, slots=True)
-class _Json:
-    text: str
-    source: str = field(compare=False)
-
-
 @lru_cache(maxsize=4)  # a command reads its model in several places
-def _read_json(file: _Json) -> tuple[Model, ...]:
-    text, source = file.text, file.source
+def _read_json(text: str, source: str) -> tuple[Model, ...]:
     if JSON_LINES.match(text):
         raise _unknown(source, text[:_HEAD])
-    _refuse_early(text, source)
     data: Any = parse_json(text, source)
     if own.is_probguard(data):
         return (Model(chain=own.parse_probguard(data, source)),)
     if own.recognises(data):
         return own.parse_models(data, source)
     raise _unknown(source, text[:_HEAD])
-
-
-def _refuse_early(text: str, source: str) -> None:
-    """Rejects JSON with too many states before parsing it, by counting quotes."""
-    begin = text.find('"states"')
-    stop = text.find("]", begin)
-    if begin >= 0:
-        names = text.count('"', begin, stop if stop >= 0 else len(text)) - 2
-        escaped = text.count('\\"', begin, stop if stop >= 0 else len(text))
-        check_size((names - escaped) // 2, source=source)
-    if text.count(":") > 2 * (MAX_STATES + MAX_TRANSITIONS):
-        check_size(0, text.count(":"), source)
 
 
 def _unknown(source: str, head: str | None) -> InvalidModel:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import MAX_STATES, Chain, check_size
+from tests.dense import from_dense
 
 
 def test_rows_come_back_as_they_were_given() -> None:
@@ -104,6 +105,6 @@ def test_oversized_chain_is_rejected_with_its_size() -> None:
 def test_a_dense_matrix_survives_the_round(weights: list[list[int]]) -> None:
     matrix = np.array(weights, dtype=float) + np.eye(4)
     matrix /= matrix.sum(axis=1, keepdims=True)
-    chain = Chain.from_dense("abcd", matrix)
+    chain = from_dense("abcd", matrix)
     assert (chain.dense() == matrix).all()
     assert (chain.sources() == np.nonzero(matrix)[0]).all()

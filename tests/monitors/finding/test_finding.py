@@ -34,7 +34,6 @@ from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import (
-    Counting,
     Found,
     Judge,
     Recipe,
@@ -216,7 +215,7 @@ def test_words_and_truths_are_conditions_too() -> None:
 
 def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
     def fares(recipe: Recipe) -> float:
-        folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], Counting(), dealt(ALL, 4))
+        folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], dealt(ALL, 4))
         return skill([each for fold in folds for each in fold["ram"]], 2.0, idle=True)
 
     blind = fares(lambda _: Found(RUNS.basis))
@@ -427,7 +426,7 @@ def test_judge_repeats_pending_obligations_at_the_end() -> None:
     header = TraceHeader(None, ("red", "moves"), 0.1, "wait", 1)
     run = Kept.of(Trace(header, frames), ("red", "moves"))
     basis = Corpus([run], laws, None, 0.1).basis
-    judge = Judge.learn([run], basis, laws, [1.0], Counting())
+    judge = Judge.learn([run], basis, laws, [1.0])
     ((_, told),) = judge.look(0, run)
     assert told.broken is not None
     assert told.broken.time_s == pytest.approx(1.3)

@@ -34,6 +34,7 @@ from forewarn.monitors.laws.formula import (
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
 from forewarn.monitors.risk.tables import guard_risk
+from tests.dense import from_dense
 
 NAMES = ("a", "b", "c")
 EVER = Interval()
@@ -192,7 +193,7 @@ def chain(source: np.random.Generator) -> Chain:
     """A random chain over all frames that a, b and c can make."""
     rows = source.dirichlet(np.full(9, 0.4), 8)
     end = np.eye(9)[8]
-    return Chain.from_dense([*STATES, "END"], np.vstack([rows, end]), end=8)
+    return from_dense([*STATES, "END"], np.vstack([rows, end]), end=8)
 
 
 def told(automaton: Automaton, chain: Chain, words: list[list[int]]) -> list[object]:

@@ -37,6 +37,7 @@ from forewarn.monitors.risk.evidence import (
     truth_in_abstraction,
     truth_in_sets,
 )
+from tests.dense import from_dense
 
 DRIVING = load_vocabulary("driving")
 ABSTRACTION = from_expressions(
@@ -77,7 +78,7 @@ def learned(*traces: str, **options: Any) -> Model:
 
 def test_letters_from_sets_of_states() -> None:
     automaton = compile_law(parse_formula("always (a and not b -> next c)"))
-    chain = Chain.from_dense(["x", "y", "z"], np.eye(3))
+    chain = from_dense(["x", "y", "z"], np.eye(3))
     truth = truth_in_sets({"a": [0, 1], "b": [1], "c": [2]}, 3)
     letters = letters_of_states(chain, automaton, truth)
     first, second = automaton.propositions
@@ -87,7 +88,7 @@ def test_letters_from_sets_of_states() -> None:
 
 def test_an_undefined_proposition_is_named() -> None:
     automaton = compile_law(parse_formula("always (trigger -> next target)"))
-    chain = Chain.from_dense(["x"], np.eye(1))
+    chain = from_dense(["x"], np.eye(1))
     with pytest.raises(InvalidExpression, match="'trigger' is not defined .*triger"):
         letters_of_states(
             chain, automaton, truth_in_sets({"triger": [0], "target": []}, 1)
@@ -96,7 +97,7 @@ def test_an_undefined_proposition_is_named() -> None:
 
 def test_letters_from_an_abstraction() -> None:
     automaton = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
-    chain = Chain.from_dense(["00", "10", "01", "11", "END"], np.eye(5), end=4)
+    chain = from_dense(["00", "10", "01", "11", "END"], np.eye(5), end=4)
     truth = truth_in_abstraction(chain, ABSTRACTION)
     letters = letters_of_states(chain, automaton, truth)
     red, slow = (
@@ -111,14 +112,14 @@ def test_letters_from_an_abstraction() -> None:
 def test_laws_that_the_abstraction_does_not_decide_are_rejected() -> None:
     formula = parse_formula("always (speed < 30 km/h)", DRIVING)
     automaton = compile_law(formula, vocabulary=DRIVING)
-    chain = Chain.from_dense(["00", "10"], np.eye(2))
+    chain = from_dense(["00", "10"], np.eye(2))
     with pytest.raises(InvalidAbstraction):
         letters_of_states(chain, automaton, truth_in_abstraction(chain, ABSTRACTION))
 
 
 def test_a_letter_that_was_ruled_out_is_named() -> None:
     automaton = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 2])
-    chain = Chain.from_dense(["x", "y"], np.eye(2))
+    chain = from_dense(["x", "y"], np.eye(2))
     with pytest.raises(
         InvalidModel, match=r"state 'y', only these propositions hold: a, b;"
     ):
@@ -164,7 +165,7 @@ def test_the_vocabulary_of_an_abstraction_rules_letters_out() -> None:
 
 def test_violations_are_counted_where_they_become_certain() -> None:
     automaton = compile_law(parse_formula("always (a -> eventually[0, 1 steps] b)"))
-    chain = Chain.from_dense(["a", "b", "none"], np.eye(3))
+    chain = from_dense(["a", "b", "none"], np.eye(3))
     letters = letters_of_states(
         chain, automaton, truth_in_sets({"a": [0], "b": [1]}, 3)
     )

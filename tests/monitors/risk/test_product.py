@@ -22,6 +22,7 @@ from forewarn.monitors.risk.product import (
     read_chain,
 )
 from forewarn.monitors.risk.tables import violation_ever, violation_within
+from tests.dense import from_dense
 from tests.oracles.product import product_chain
 
 
@@ -136,7 +137,7 @@ def random_chain(rng: np.random.Generator, n: int, end: bool) -> Chain:
     if end:
         matrix[-1] = np.eye(n)[-1]
     names = [f"s{i}" for i in range(n - end)] + ["END"] * end
-    return Chain.from_dense(names, matrix, initial=0, end=n - 1 if end else None)
+    return from_dense(names, matrix, initial=0, end=n - 1 if end else None)
 
 
 # -- against the definition, pair by pair ---------------------------------------------
@@ -157,7 +158,7 @@ def any_chain(rng: np.random.Generator) -> Chain:
         matrix[end] = np.eye(n)[end]
         names[end] = "END"
     initial = int(rng.integers(0, n)) if rng.random() < 0.5 else None
-    return Chain.from_dense(
+    return from_dense(
         names, matrix, initial=initial, end=end, labels={"even": set(range(0, n, 2))}
     )
 

@@ -28,6 +28,7 @@ from forewarn.monitors.risk.tables import (
     violation_ever,
     violation_within,
 )
+from tests.dense import from_dense
 
 LAWS = (
     "always (a -> eventually[0, 2 steps] b)",
@@ -77,7 +78,7 @@ def random_chain(rng: np.random.Generator, n: int, stay: float = 0.5) -> Chain:
     matrix[matrix < 1e-4] = 0
     matrix = (1 - stay) * matrix / matrix.sum(axis=1, keepdims=True)
     matrix += stay * np.eye(n)
-    return Chain.from_dense([f"s{i}" for i in range(n)], matrix, initial=0)
+    return from_dense([f"s{i}" for i in range(n)], matrix, initial=0)
 
 
 class Paths:
@@ -459,7 +460,7 @@ def test_elimination_and_the_sparse_system_agree(
 
 def test_risk_where_nothing_can_be_violated() -> None:
     automaton = law("always (a or not a)")
-    chain = Chain.from_dense(["x"], np.eye(1))
+    chain = from_dense(["x"], np.eye(1))
     letters = np.zeros(1, dtype=np.int64)
     table = solve_risk(chain, letters, automaton, 5)
     assert table.point.max() == 0
@@ -702,9 +703,9 @@ def test_sweeps_that_take_too_long_leave_a_bound_that_holds(
 
 def test_a_point_outside_its_intervals_widens_them() -> None:
     matrix = np.random.default_rng(8).dirichlet(np.ones(4), 4)
-    chain, automaton = Chain.from_dense("wxyz", matrix), law(LAWS[0])
+    chain, automaton = from_dense("wxyz", matrix), law(LAWS[0])
     letters = np.array([0, 1, 1, 2])
-    elsewhere = Chain.from_dense("wxyz", np.full((4, 4), 0.25))
+    elsewhere = from_dense("wxyz", np.full((4, 4), 0.25))
     table = solve_risk(chain, letters, automaton, 3, _widened(elsewhere, 0.01))
     assert table.low is not None and table.high is not None
     assert (table.low <= table.point).all() and (table.point <= table.high).all()

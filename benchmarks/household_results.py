@@ -6,8 +6,8 @@
 `compared` runs `forewarn measure FAMILY` and prints its figures as four tables in
 Markdown: the guards that do not warn the robot, those that warn a robot with the fitted
 compliance, the completed runs at the same fraction of unsafe runs, and the unsafe and
-complete runs by compliance. FAMILY is `household` or a file, such as a copy of this
-family for SafeAgentBench's tasks.
+complete runs by compliance, with our chosen threshold. FAMILY is `household` or a file,
+such as a copy of this family for SafeAgentBench's tasks.
 
 `fit` fits four of the robot's habits to published figures. Of 1,663 steps of recorded
 agents in the real AI2-THOR, 81.5 % succeeded. ProbGuard's authors report that 78 of 192
@@ -16,7 +16,8 @@ runs of their agent were unsafe without a guard; with reflection at a risk of 0.
 that follows their method. In their figures, the runs that were completed without a
 guard are exactly those that were not unsafe, so "complete" here means safely complete.
 The probability of refusal is not fitted, because no figure is published. The seeds
-differ from those used in comparisons."""
+differ from those used in comparisons.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ from forewarn.scenarios.measuring.embodied import (
     TaskRun,
     study,
 )
+from forewarn.scenarios.measuring.embodied_table import CHOSEN
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.schema import load_family
 from forewarn.thor_bridge.pilot import HABITS
@@ -63,7 +65,12 @@ def compared(family: str, *, jobs: int = 1) -> Iterator[str]:
         tuple(BARS), ([cell(bar) for cell in BARS.values()] for bar in found["bars"])
     )
     yield ""
-    warned = [row for row in found["rows"] if row["compliance"] is not None]
+    warned = [
+        row
+        for row in found["rows"]
+        if row["compliance"] is not None
+        if row["recipe"] != "ours" or row["threshold"] == CHOSEN
+    ]
     ways, shares = (
         list(dict.fromkeys(row[key] for row in warned)) for key in ("way", "compliance")
     )

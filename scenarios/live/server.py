@@ -20,7 +20,7 @@ import json
 import secrets
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Reversible
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -65,7 +65,8 @@ class LiveRun:
     Args:
         number: The number of the run.
         about: The first lines, with the facts about the run and the ground.
-        moments: The frames, each with the value of `version` when it arrived.
+        moments: The frames, each with the value of `version` when it arrived, and its
+            time.
         events: The events, each with the value of `version` when it arrived.
         scene: The latest scene, with the value of `version` when it arrived.
         end: The last line; empty while the run is in progress.
@@ -74,7 +75,7 @@ class LiveRun:
 
     number: int
     about: list[str] = field(default_factory=list)
-    moments: deque[tuple[int, str]] = field(
+    moments: deque[tuple[int, str, float]] = field(
         default_factory=lambda: deque(maxlen=MOST_MOMENTS)
     )
     events: deque[tuple[int, str]] = field(
@@ -83,7 +84,6 @@ class LiveRun:
     scene: tuple[int, str] = (0, "")
     end: str = ""
     version: int = 0
-    _times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_MOMENTS))
     _kept_s: float = float("-inf")
     _news: bool = True
 
@@ -114,21 +114,19 @@ class LiveRun:
 
     def _frame(self, time_s: float | None, news: bool, line: str) -> None:
         """Stores a frame; replaces the previous frame if the two are close in time."""
+        moments = self.moments
         if time_s is None:
-            time_s = self._times[-1] if self._times else 0.0
-        close = bool(self._times) and time_s - self._kept_s < APART_S
+            time_s = moments[-1][2] if moments else 0.0
+        close = bool(moments) and time_s - self._kept_s < APART_S
         if close and not self._news:
-            self.moments.pop()
-            self._times.pop()
+            moments.pop()
         if not close or news:
             self._kept_s = time_s
         # A frame with a new decision or a violation is never replaced.
         self._news = news
-        self.moments.append((self.version, line))
-        self._times.append(time_s)
-        while self._times[0] < time_s - MINUTE_S:
-            self._times.popleft()
-            self.moments.popleft()
+        moments.append((self.version, line, time_s))
+        while moments[0][2] < time_s - MINUTE_S:
+            moments.popleft()
 
 
 class Hub:
@@ -212,9 +210,10 @@ class View:
             yield self._drift
 
 
-def _since(lines: deque[tuple[int, str]], seen: int) -> list[str]:
-    found = [line for _, line in takewhile(lambda it: it[0] > seen, reversed(lines))]
-    return found[::-1]
+def _since(lines: Reversible[tuple[Any, ...]], seen: int) -> list[str]:
+    """Returns the lines that arrived after this version."""
+    new = takewhile(lambda it: it[0] > seen, reversed(lines))
+    return [line for _, line, *_ in new][::-1]
 
 
 HOST = "127.0.0.1"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from forewarn.abstractions.errors import naming
 from forewarn.cli.apollo import (
     ApolloSurroundings,
+    Connection,
     Edition,
     Pace,
     apollo,
@@ -29,7 +30,7 @@ from forewarn.cli.guarding import (
     until,
 )
 from forewarn.cli.live import (
-    Live,
+    Showing,
     watched_live,
 )
 from forewarn.cli.printing import several
@@ -44,8 +45,6 @@ class GuardedApollo:
     """The Apollo instance to guard.
 
     Args:
-        bridge: Connect to Apollo's cyber_bridge at this address.
-        node: Run as a Cyber RT node inside Apollo's container.
         fake: Start a stand-in in this process, which drives a scenario once (default:
             s2), and guard it (not with --map, --told, --body or --without).
         without: Input that this Apollo does not provide, such as prediction or lights;
@@ -57,8 +56,7 @@ class GuardedApollo:
         for_: Stop after this many seconds.
     """
 
-    bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
-    node: bool = False
+    way: Connection = Connection()
     fake: Annotated[str | None, "[SCENARIO]", OnlyFlag("s2")] = None
     without: tuple[Annotated[str, "INPUT"], ...] = ()
     guardian: bool = False
@@ -74,7 +72,7 @@ def guard(
     asked: GuardOptions,
     around: ApolloSurroundings,
     record: File | None = None,
-    live: Live = None,
+    showing: Showing,
 ) -> None:
     """Guard Apollo: stop or slow it down before it breaks a law.
 
@@ -89,9 +87,6 @@ def guard(
 
     Args:
         record: Write the run record to this file.
-        live: Show the run while it takes place. line (or no value): as a line in this
-            terminal; web: on a page that this machine serves; foxglove: in Foxglove
-            (needs the extra foxglove).
     """
     one_of("--bridge tcp://HOST:PORT", "--node", "--fake")
     if watched.fake is not None:
@@ -100,7 +95,7 @@ def guard(
         law = asked.law or load_scenario(watched.fake).references
         asked = replace(asked, scenario=watched.fake, law=law)
     with ExitStack() as stack:
-        live_listeners = stack.enter_context(watched_live(live))
+        live_listeners = stack.enter_context(watched_live(showing.live))
         guarding = asked.guarding(record, live_listeners)
         if watched.fake is not None:
             world = _stand_in(stack, watched.fake, watched, around.edition)
@@ -108,10 +103,10 @@ def guard(
             from forewarn.apollo_bridge.bridge import ApolloWorld
             from forewarn.apollo_bridge.wire import find_cyber
 
-            if watched.node:
+            if watched.way.node:
                 find_cyber()  # fails early if Apollo's bindings are missing
             world = ApolloWorld(
-                bridge=watched.bridge or "node",
+                bridge=watched.way.bridge or "node",
                 edition=around.edition,
                 map=str(around.road_map()),
                 without=list(watched.without),

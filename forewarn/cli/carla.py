@@ -34,7 +34,7 @@ from forewarn.cli.guarding import (
     until,
 )
 from forewarn.cli.live import (
-    Live,
+    Showing,
     watched_live,
 )
 from forewarn.cli.printing import (
@@ -211,7 +211,7 @@ def guard(
     asked: GuardOptions,
     traffic_manager: Annotated[int | None, Count(1, 65535)] = None,
     record: File | None = None,
-    live: Live = None,
+    showing: Showing,
 ) -> None:
     """Guard a vehicle that another client drives.
 
@@ -229,9 +229,6 @@ def guard(
         traffic_manager: Port of the Traffic Manager that drives the vehicle; to
             slow the vehicle, the guard then sets the Traffic Manager's target speed.
         record: Write the run record to this file.
-        live: Show the run while it takes place. line (or no value): as a line in this
-            terminal; web: on a page that this machine serves; foxglove: in Foxglove
-            (needs the extra foxglove).
     """
     from functools import partial
 
@@ -254,7 +251,7 @@ def guard(
         if traffic_manager is not None:
             manager = client.get_trafficmanager(traffic_manager)
             actuator = partial(TrafficManagerActuator, manager, ego)
-        watching = stack.enter_context(watched_live(live))
+        watching = stack.enter_context(watched_live(showing.live))
         guarding = replace(guarding, listeners=[*guarding.listeners, *watching])
         name = f"{vehicle.role_name} ({ego.type_id})"
         guarded = GuardedVehicle(world, ego, guarding, actuator=actuator, name=name)

@@ -16,7 +16,7 @@ from forewarn.cli.command import (
     command,
 )
 from forewarn.cli.printing import (
-    say,
+    say_each,
     table,
 )
 from forewarn.cli.show import (
@@ -111,14 +111,10 @@ def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
         question = question_of(text)
         laws = question.answer_law(text, how.within)
         found += [(question, answer) for answer in laws]
-    payloads = [answer.payload for _, answer in found]
-    lines: list[str] = []
-    for question, answer in found:
-        lines += [*([""] if lines else []), *_lines(answer, question.words)]
-    say(
-        payloads[0] if len(payloads) == 1 else {"results": payloads},
-        lines,
-        found=any(answer.fails_in(question.judged) for question, answer in found),
+    say_each(
+        [(answer.payload, _lines(answer, asks.words)) for asks, answer in found],
+        "results",
+        found=any(answer.fails_in(asks.judged) for asks, answer in found),
     )
 
 

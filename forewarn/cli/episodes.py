@@ -56,6 +56,21 @@ def recorded_by(path: Path, working: Working) -> Path:
     return folder
 
 
+def with_recordings(
+    logs: Sequence[Path], working: Working
+) -> tuple[Sequence[Path], Path | None]:
+    """Returns the logs; a scenario file, which is returned too, is replaced with the
+    traces of its recordings.
+    """
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+
+    if not any(path.suffix in YAML for path in logs):
+        return logs, None
+    if len(logs) > 1:
+        raise click.UsageError("a log scenario cannot be combined with other inputs")
+    return [recorded_by(logs[0], working)], logs[0]
+
+
 def facts_about(logs: Sequence[Path], table: Path | None) -> Facts:
     """Reads the facts about runs: from a table, or from the one next to the logs."""
     from forewarn.abstractions.vocabularies.vocabulary import YAML

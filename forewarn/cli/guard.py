@@ -32,7 +32,7 @@ from forewarn.cli.guarding import (
     announced,
 )
 from forewarn.cli.live import (
-    Live,
+    Showing,
     watched_live,
 )
 from forewarn.cli.printing import (
@@ -58,7 +58,7 @@ def guard(
     allow_remote: bool = False,
     asked: GuardOptions,
     record: Folder | None = None,
-    live: Live = None,
+    showing: Showing,
 ) -> None:
     """Guard a control loop in any language: one JSON decision for each JSON frame.
 
@@ -82,13 +82,10 @@ def guard(
         allow_remote: With --socket: allow an address that other machines can reach. The
             token is sent unencrypted.
         record: Folder for the run record of each connection.
-        live: Show the run while it takes place. line (or no value): as a line in this
-            terminal; web: on a page that this machine serves; foxglove: in Foxglove
-            (needs the extra foxglove).
     """
     one_of("--stdio", "--socket HOST:PORT", "--ros-oracle HOST:PORT")
     token = "" if token_file is None else _token(token_file)
-    with watched_live(live) as watching:
+    with watched_live(showing.live) as watching:
         if ros_oracle is not None and topics is not None:
             _answer_ros(asked, record, watching, ros_oracle, topics)
             return
@@ -225,7 +222,7 @@ def guard_tools(
     judging: Judging,
     policy: File | None = None,
     record: File | None = None,
-    live: Live = None,
+    showing: Showing,
     telling: Telling,
     time_limit: Annotated[Positive, "SECONDS"] = 300.0,
 ) -> None:
@@ -252,9 +249,6 @@ def guard_tools(
         policy: Policy file, which defines the intervention for a call that would
             violate a law.
         record: Write the run record to this file.
-        live: Show the run while it takes place. line (or no value): as a line in this
-            terminal; web: on a page that this machine serves; foxglove: in Foxglove
-            (needs the extra foxglove).
         time_limit: Time limit of a call in seconds. A call that takes longer returns an
             error and counts as failed.
     """
@@ -272,7 +266,7 @@ def guard_tools(
     # Imported late, because the import takes longer than rejecting an invalid file.
     from forewarn.plugins.mcp import serve
 
-    with watched_live(live) as audience:
+    with watched_live(showing.live) as audience:
         heard = [*listeners, *audience]
         with naming("--law" if model is None else model):
             with naming(policy or "the policy"):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
 from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     File,
@@ -17,7 +15,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.episodes import (
     facts_about,
-    recorded_by,
+    with_recordings,
 )
 from forewarn.cli.groups import (
     Working,
@@ -25,7 +23,7 @@ from forewarn.cli.groups import (
 from forewarn.cli.printing import (
     left_out,
     progress,
-    say,
+    say_each,
     several,
 )
 from forewarn.scenarios.training.wish import Wish
@@ -94,22 +92,16 @@ def learn(
     """
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in, stored_runs
-    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.monitors.chains.formats.own import models_as_dict
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.training.learner import Learner
 
     group_of = to.group_of(files)
-    if any(path.suffix in YAML for path in files):
-        if len(files) > 1:
-            raise click.UsageError(
-                "a log scenario cannot be combined with other inputs"
-            )
-        if wish.file is None and not wish.law:
-            wish = replace(wish, scenario=wish.scenario or str(files[0]))
-        files = (recorded_by(files[0], working),)
-    pending = left_out(files)
-    files = tuple(file for path in files for file in files_in(path))
+    logs, scenario = with_recordings(files, working)
+    if scenario and wish.file is None and not wish.law:
+        wish = replace(wish, scenario=wish.scenario or str(scenario))
+    pending = left_out(logs)
+    files = tuple(file for path in logs for file in files_in(path))
     learners: list[tuple[Learner, Choice | None]] = [
         (Learner(wish, each, str(to.update), files[0]), None)
         for each in (load_models(to.update) if to.update else (None,))
@@ -119,22 +111,20 @@ def learn(
     runs = stored_runs(files)
     pool = working.pool() if working.on is not None or working.jobs > 1 else None
     models: list[Model] = []
-    payloads: list[dict[str, Any]] = []
-    lines: list[str] = []
+    results: list[tuple[dict[str, Any], list[str]]] = []
     for number, (learner, choice) in enumerate(learners, start=1):
         beside = Path(f"{_stem(to.out)}.abstraction.yaml")
         if len(learners) > 1:
             beside = beside.with_stem(f"{beside.stem}.{number}")
         model, payload, told = _learned(learner, choice, runs, files, pool, to, beside)
         models.append(model)
-        payloads.append(payload)
-        lines += [*([""] if lines else []), *told]
-    payloads[0]["warnings"] = [*pending, *payloads[0]["warnings"]]
+        results.append((payload, told))
+    first, _ = results[0]
+    first["warnings"] = [*pending, *first["warnings"]]
     write_json(to.out, models_as_dict(models))
-    if len(models) > 1:
-        lines.append(f"{to.out}: {len(models)} models, for one guard")
-    payload = payloads[0] if len(models) == 1 else {"models": payloads}
-    say(payload | {"out": str(to.out)}, lines)
+    several_of = [f"{to.out}: {len(models)} models, for one guard"]
+    last = several_of if len(models) > 1 else []
+    say_each(results, also={"out": str(to.out)}, last=last)
 
 
 def _learned(

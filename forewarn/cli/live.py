@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
 
 LINE = "line"
 
-Live = Annotated[Literal["line", "web", "foxglove"] | None, OnlyFlag(LINE)]
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """The live view.
+
+    Args:
+        live: Show the run while it takes place. line (or no value): as a line in this
+            terminal; web: on a page that this machine serves; foxglove: in Foxglove
+            (needs the extra foxglove).
+    """
+
+    live: Annotated[Literal["line", "web", "foxglove"] | None, OnlyFlag(LINE)] = None
 
 
 @contextmanager

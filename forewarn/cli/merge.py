@@ -16,7 +16,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.printing import (
     progress,
-    say_models,
+    say_each,
     shown,
     table,
 )
@@ -86,19 +86,19 @@ def merge_tallies(
     models = load_models(into)
     read = progress(files, "tallies read", len(files))
     found: list[Merge] = []
-    payloads: list[dict[str, Any]] = []
-    lines: list[str] = []
+    results: list[tuple[dict[str, Any], list[str]]] = []
     for model, own in zip(models, dealt(models, read, str(into)), strict=True):
         merged = merge(model, own, accept=accept, source=str(into))
         changed: list[Moved] = []
         if merged.added:
             changed = moved(model, merged.model, laws_named(model), horizon, delta)
         found.append(merged)
-        payloads.append(_payload(into, merged, changed, horizon))
+        payload = _payload(into, merged, changed, horizon)
+        lines = [*_lines(into, model, merged, changed, horizon)]
         if len(models) > 1:
-            payloads[-1]["laws"] = list(model.laws)
-            lines.append(f"The model of {', '.join(model.laws)}:")
-        lines += _lines(into, model, merged, changed, horizon)
+            payload["laws"] = list(model.laws)
+            lines.insert(0, f"The model of {', '.join(model.laws)}:")
+        results.append((payload, lines))
     if any(each.added for each in found):
         content = models_as_dict([each.model for each in found])
         with TemporaryDirectory() as folder:
@@ -108,7 +108,7 @@ def merge_tallies(
             load_models(written)
         write_json(into, content)
     refused = any(each.refused or each.stopped for each in found)
-    say_models(payloads, lines, found=refused)
+    say_each(results, found=refused)
 
 
 def _payload(

@@ -60,14 +60,30 @@ def tell(lines: Iterable[str]) -> None:
             click.echo(clean(line))
 
 
-def say_models(
-    payloads: Sequence[Any], lines: Iterable[str], *, found: object = False
+def say_each(
+    results: Sequence[tuple[Any, Iterable[str]]],
+    key: str = "models",
+    *,
+    also: Mapping[str, Any] | None = None,
+    last: Iterable[str] = (),
+    found: object = False,
 ) -> None:
-    """Prints one result for each model in a file; with --json, a single result is not
-    put in a list.
+    """Prints several results, with an empty line between them.
+
+    Args:
+        results: Each result as JSON and as text.
+        key: With --json, the key of the list of results; a single result is not put in
+            a list.
+        also: More facts for the JSON.
+        last: More lines of text.
+        found: As in `say`.
     """
-    payload = payloads[0] if len(payloads) == 1 else {"models": payloads}
-    say(payload, lines, found=found)
+    payloads = [payload for payload, _ in results]
+    lines: list[str] = []
+    for _, some in results:
+        lines += [*([""] if lines else []), *some]
+    payload = payloads[0] if len(payloads) == 1 else {key: payloads}
+    say({**payload, **(also or {})}, [*lines, *last], found=found)
 
 
 def note(text: str) -> None:

@@ -37,7 +37,7 @@ from forewarn.cli.groups import (
 )
 from forewarn.cli.live import (
     LINE,
-    Live,
+    Showing,
     show_drift,
     watched_live,
 )
@@ -174,7 +174,7 @@ def run(
     driven: Driven,
     working: Working,
     kept: Kept,
-    live: Live = None,
+    showing: Showing,
     pace: NotNegative | None = None,
     telling: Telling,
 ) -> None:
@@ -200,9 +200,6 @@ def run(
     Args:
         episodes: Number of runs, with consecutive seeds.
         seed: Seed of the first run.
-        live: Show the run while it takes place. line (or no value): as a line in this
-            terminal; web: on a page that this machine serves; foxglove: in Foxglove
-            (needs the extra foxglove).
         pace: Speed of a simulated world relative to real time; 0: as fast as possible
             (default: 1 for a single run on a live page, else 0).
     """
@@ -223,6 +220,7 @@ def run(
     if guided.let_pass and policy is not None:
         campaign.refuse_severe(wanted.laws, policy)
     judges = judging.judges(policy is not None and policy.shadow)
+    live = showing.live
     if live and model is None:
         raise click.UsageError(
             "--live shows a guard, and this run has none (give a model with --model)"

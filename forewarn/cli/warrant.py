@@ -19,7 +19,7 @@ from forewarn.cli.command import (
     Seed,
     command,
 )
-from forewarn.cli.episodes import facts_about, recorded_by
+from forewarn.cli.episodes import facts_about, with_recordings
 from forewarn.cli.groups import Working
 from forewarn.cli.printing import note, progress, say
 
@@ -260,17 +260,12 @@ def _stored(
     stored runs.
     """
     from forewarn.abstractions.readers.stored import FACTS, files_in, stored_runs
-    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.schema import load_scenario
 
     scenario = None if name is None else load_scenario(name)
-    if any(path.suffix in YAML for path in logs):
-        if len(logs) > 1:
-            raise click.UsageError(
-                "a log scenario cannot be combined with other inputs"
-            )
-        scenario = scenario or load_scenario(logs[0])
-        logs = [recorded_by(logs[0], working)]
+    logs, own = with_recordings(logs, working)
+    if own is not None:
+        scenario = scenario or load_scenario(own)
     files = [file for path in logs for file in files_in(path) if file.name != FACTS]
     stored = sorted(stored_runs(files))
     if not stored:

@@ -29,6 +29,7 @@ from forewarn.cli.printing import (
     note,
     progress,
     say,
+    say_each,
     table,
 )
 
@@ -70,9 +71,7 @@ def laws(
     found = find_laws(law, used)
     _doubt(found)
     shown = [_Shown(law, period) for law in found]
-    payloads = [each.payload() for each in shown]
-    lines = [line for each in shown for line in each.lines()]
-    say(payloads[0] if len(found) == 1 else {"laws": payloads}, lines)
+    say_each([(each.payload(), each.lines()) for each in shown], "laws")
 
 
 def _doubt(found: Sequence[Law]) -> None:
@@ -172,7 +171,6 @@ class _Shown:
                 if source is target and source.counts_down:
                     to = "one less"
                 yield f"    {source.name} -> {to}{when}{last}"
-        yield ""
 
 
 _AUTHORS = {"probguard": "ProbGuard", "lawbreaker": "LawBreaker"}

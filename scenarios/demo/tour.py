@@ -22,13 +22,12 @@ from forewarn.monitors.trust.hindsight import Found
 from forewarn.scenarios.measuring.measure import (
     LawRow,
     Measurement,
-    Progress,
     Wish,
     measure,
 )
 from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 from forewarn.scenarios.report.sources import MEASUREMENT
-from forewarn.scenarios.running.campaign import Kept, campaign, jobs
+from forewarn.scenarios.running.campaign import Kept, Progress, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Here, Pool

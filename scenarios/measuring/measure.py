@@ -13,7 +13,7 @@ out; their number is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
@@ -53,7 +53,7 @@ from forewarn.scenarios.measuring.paper_table import (
     paper_table,
 )
 from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
-from forewarn.scenarios.running.campaign import Job, campaign, finished, jobs
+from forewarn.scenarios.running.campaign import Job, Progress, campaign, finished, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
@@ -232,9 +232,6 @@ class Measurement(Plotted):
         axes.set_ylabel("detection rate (fraction of violating runs)")
         axes.set_xlim(-0.02, 1.02)
         axes.set_ylim(-0.02, 1.02)
-
-
-Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
 
 @dataclass(frozen=True, slots=True)

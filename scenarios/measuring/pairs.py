@@ -182,25 +182,13 @@ def stationary_s(run: Episode) -> float:
 def finished(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yields one sentence with the outcomes with and without the guard."""
     before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
-    said = [f"{after['violating']} break a law ({before['violating']} without)"]
-    if after["arrived"] is not None:
-        means = after.get("arrived_means", "arrive")
-        said.append(f"{after['arrived']} {means} ({before['arrived']})")
     missed = " or do not finish" if facts.get("unfinished") else ""
-    said.append(
+    slowed = (
         f"{facts['prolonged']} of {facts['clean_pairs']} clean runs take more "
         f"than 10 % longer{missed}"
     )
-    if after["standing"] is not None:
-        said.append(
-            f"{after['standing']} stand still until the time limit "
-            f"({before['standing']})"
-        )
-    elif after["timed_out"] or before["timed_out"]:
-        said.append(
-            f"{after['timed_out']} reach the time limit ({before['timed_out']})"
-        )
-    yield f"Of {after['runs']} runs with the guard, {'; '.join(said)}."
+    said = _outcomes_as_text(after, before, slowed)
+    yield f"Of {after['runs']} runs with the guard, {said}."
 
 
 def ended(runs: Sequence[Episode], has_goal: bool) -> Iterator[str]:
@@ -214,20 +202,35 @@ def ended(runs: Sequence[Episode], has_goal: bool) -> Iterator[str]:
         has_goal: Whether the scenario has a goal.
     """
     guarded = [each for each in runs if each.mode == "guarded" and not each.failed]
-    if not guarded:
-        return
-    found = outcomes(guarded, has_goal)
-    said = [f"{found['violating']} break a law"]
-    if found["arrived"] is not None:
-        said.append(f"{found['arrived']} {found['arrived_means']}")
-    if found["standing"] is not None:
-        said.append(f"{found['standing']} stand still until the time limit")
-    elif found["timed_out"]:
-        said.append(f"{found['timed_out']} reach the time limit")
-    yield (
-        f"Of {len(guarded)} runs with the guard, {'; '.join(said)}. `forewarn measure`"
-        " compares them with the same runs without the guard."
-    )
+    if guarded:
+        yield (
+            f"Of {len(guarded)} runs with the guard, "
+            f"{_outcomes_as_text(outcomes(guarded, has_goal))}. `forewarn measure` "
+            "compares them with the same runs without the guard."
+        )
+
+
+def _outcomes_as_text(
+    after: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
+    slowed: str = "",
+) -> str:
+    """Lists the outcomes of runs with the guard, and of the same runs without it."""
+
+    def told(key: str, what: str, note: str = "") -> str:
+        without = "" if before is None else f" ({before[key]}{note})"
+        return f"{after[key]} {what}{without}"
+
+    said = [told("violating", "break a law", " without")]
+    if after["arrived"] is not None:
+        said.append(told("arrived", after.get("arrived_means", "arrive")))
+    if slowed:
+        said.append(slowed)
+    if after["standing"] is not None:
+        said.append(told("standing", "stand still until the time limit"))
+    elif after["timed_out"] or (before and before["timed_out"]):
+        said.append(told("timed_out", "reach the time limit"))
+    return "; ".join(said)
 
 
 _PER_RUN = {

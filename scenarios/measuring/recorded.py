@@ -27,10 +27,9 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.seeds import seeds_of, trained_seeds
 from forewarn.scenarios.running.campaign import Kept as KeptOf
-from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
+from forewarn.scenarios.running.campaign import Progress, campaign, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool

@@ -13,7 +13,7 @@ import glob
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -56,6 +56,9 @@ Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
 """A kind of file to keep from an episode; frames are kept as JSON Lines (`trace`) or as
 columns.
 """
+
+Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
+"""Shows progress over episodes: takes them, what they are and their number."""
 
 _LINES = ".jsonl.gz"
 
@@ -201,6 +204,20 @@ def campaign(
                     )
                 joined.done(job)
                 yield episode
+
+
+def all_of(
+    todo: Sequence[Job], on: Pool, what: str, progress: Progress
+) -> list[Episode]:
+    """Runs all jobs; returns the episodes in the order of their seeds.
+
+    Raises:
+        InvalidInput: A run failed.
+    """
+    found = by_seed(list(progress(campaign(todo, on), what, len(todo))))
+    if failed := [each for each in found if each.failed]:
+        raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
+    return found
 
 
 def _tidy(left: Sequence[Job]) -> None:

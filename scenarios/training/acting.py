@@ -23,10 +23,9 @@ from forewarn.abstractions.serial import to_json
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step, asks_to_move
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import compare, stationary_s
-from forewarn.scenarios.running.campaign import Job, campaign, frames_kept, jobs
-from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.running.campaign import Progress, all_of, frames_kept, jobs
+from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
@@ -159,7 +158,8 @@ class Trial:
         # Keep the frames, so that runs that were collected earlier are not repeated.
         keep = [frames_kept(self._folder)]
         todo = jobs(plan(self.scenario), self.scenario, seeds, self._folder, keep)
-        self.before += self._done(todo, "episodes without a guard")
+        what = "episodes without a guard"
+        self.before += all_of(todo, self._on, what, self._progress)
 
     def at(self, policy: Policy) -> Acted:
         """Returns the results with a policy.
@@ -177,9 +177,8 @@ class Trial:
         }
         seeds = [each.seed for each in self.before if each.seed not in same]
         todo = jobs(acting, self.scenario, seeds, self._folder)
-        ran = self._done(
-            todo, f"episodes with interventions from {min(now.values()):g}"
-        )
+        what = f"episodes with interventions from {min(now.values()):g}"
+        ran = all_of(todo, self._on, what, self._progress)
         for episode in ran:
             if not episode.interventions:
                 self._left_alone.setdefault(episode.seed, (now, episode))
@@ -208,13 +207,6 @@ class Trial:
             round(sum(max(0.0, each) for each in stood_s), 3),
             self._cost,
         )
-
-    def _done(self, todo: Sequence[Job], what: str) -> list[Episode]:
-        episodes = self._progress(campaign(todo, self._on), what, len(todo))
-        found = by_seed(list(episodes))
-        if failed := [each for each in found if each.failed]:
-            raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
-        return found
 
     def settle(
         self,

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.certificate import deciding
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import slowed
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.campaign import Progress, all_of, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import RunPlan, plan
 from forewarn.scenarios.running.pools import Pool
@@ -82,11 +80,7 @@ def acted_on(
     """
 
     def run(planned: RunPlan, seeds: Sequence[int], what: str) -> list[Episode]:
-        todo = jobs(planned, scenario, seeds, folder)
-        done = by_seed(list(progress(campaign(todo, on), what, len(todo))))
-        if failed := [each for each in done if each.failed]:
-            raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
-        return done
+        return all_of(jobs(planned, scenario, seeds, folder), on, what, progress)
 
     alone = {before.seed: before for before, _ in known}
     calm = [after for _, after in known if not after.interventions]

@@ -30,11 +30,15 @@ from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import Training
-from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 from forewarn.scenarios.running.campaign import Kept as KeptOf
-from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs, kept_in
-from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.campaign import (
+    Progress,
+    all_of,
+    frames_kept,
+    jobs,
+    kept_in,
+)
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
@@ -131,12 +135,7 @@ def collected(
     """
     keep = [kept or frames_kept(folder)]
     todo = jobs(plan(scenario), scenario, seeds, folder, keep)
-    done: list[Episode] = []
-    for episode in progress(campaign(todo, on), "episodes", len(todo)):
-        if episode.failed or episode.trace is None:
-            raise InvalidInput(f"seed {episode.seed} failed: {episode.error}")
-        done.append(episode)
-    return sorted(kept_in(folder, done))
+    return sorted(kept_in(folder, all_of(todo, on, "episodes", progress)))
 
 
 def train(

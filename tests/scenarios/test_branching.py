@@ -147,7 +147,9 @@ def test_a_policy_keeps_its_bands_and_rejects_impossible_ones(tmp_path: Path) ->
 
 
 def test_runs_on_file_cannot_be_branched(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="--if-acted repeats runs"):
+    with pytest.raises(
+        AssertionError, match="--if-acted cannot be combined with --runs"
+    ):
         learned.forewarn(
             "measure", "tiny-road", "--model", learned.model("tiny-road"), "--runs",
             tmp_path, "--if-acted", tmp_path / "policy.yaml",

@@ -179,7 +179,7 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
     traces, model = learned.traces("tiny-road"), learned.model("tiny-road")
     for more, said in (
         ([], "needs --scenario or --law"),
-        (["--scenario", "tiny-road", "--update", model], "--update keeps"),
+        (["--scenario", "tiny-road", "--update", model], "--update cannot"),
         (["--law", "no_collision", "--group", "driver"], "the driver of the run"),
     ):
         arguments = ["learn", traces, "--abstraction", "auto", "--out", tmp_path / "x"]

@@ -196,12 +196,8 @@ FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
     "safely": lambda row: _percent(row["safely_complete"]),
     "rejected": lambda row: _percent(row["rejected"]),
     "stopped": lambda row: _percent(row["stopped"]),
-    "unsafe reduced by": lambda row: _with_interval(
-        row["unsafe_cut"], row["unsafe_cut_interval"]
-    ),
-    "completion kept": lambda row: _with_interval(
-        row["completion_kept"], row["completion_kept_interval"]
-    ),
+    "unsafe reduced by": lambda row: _against_none(row, "unsafe_cut"),
+    "completion kept": lambda row: _against_none(row, "completion_kept"),
     "model calls": lambda row: f"{row['model_calls']:.1f}",
     "tokens": lambda row: "none" if row["tokens"] is None else f"{row['tokens']:.0f}",
     "warnings": lambda row: f"{row['warnings']:.2f}",
@@ -218,6 +214,13 @@ BARS: dict[str, Callable[[dict[str, Any]], object]] = {
     "": lambda bar: "met" if bar["met"] else "MISSED",
     "their most": lambda bar: _percent(bar["others_anywhere"]),
 }
+
+
+def _against_none(row: Mapping[str, Any], name: str) -> str:
+    """Formats a comparison with the runs without a guard."""
+    if row["recipe"] == "none":
+        return "-"
+    return _with_interval(row[name], row[f"{name}_interval"])
 
 
 def _with_interval(value: float | None, interval: Sequence[float] | None) -> str:

@@ -358,12 +358,13 @@ _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def to_json(value: object) -> Any:
+def to_json(value: object) -> dict[str, Any]:
     """Returns the fields of a dataclass as JSON, with tuples as lists.
 
     The types of the fields must be resolvable at run time.
     """
-    return _adapter(type(value)).dump_python(value, mode="json")
+    found: dict[str, Any] = _adapter(type(value)).dump_python(value, mode="json")
+    return found
 
 
 def from_json(kind: type[_Value], content: object, source: str = "") -> _Value:

@@ -18,7 +18,7 @@ from forewarn.abstractions.dataset.layout import (
     signal_of,
     values_of,
 )
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
+from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.trace import Note, plain_values
@@ -161,14 +161,7 @@ def _values(
     values: list[Any] = rows.column(column).to_pylist()
     if kinds[column] != "json":
         return values
-    return [None if value is None else _parsed(value, source) for value in values]
-
-
-def _parsed(text: str, source: str) -> Any:
-    try:
-        return parse_json(text, source)
-    except InvalidInput as error:
-        raise InvalidTrace(error.problem, source=source) from error
+    return [None if value is None else parse_json(value, source) for value in values]
 
 
 @dataclass(frozen=True, slots=True)

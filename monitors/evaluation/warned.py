@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forewarn.abstractions.serial import to_json
 from forewarn.monitors.evaluation.figures import mean_interval, rate, spread, wilson
 
 Flags = NDArray[np.bool_]
@@ -49,10 +48,6 @@ class Broken:
     law: str
     time_s: float
     since_s: float
-
-    def as_dict(self) -> dict[str, Any]:
-        content: dict[str, Any] = to_json(self)
-        return content
 
 
 def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Flags:

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
 from forewarn.abstractions.dataset.layout import SUFFIX
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge, naming
 from forewarn.abstractions.expression.tree import (
     And,
     Constant,
@@ -451,12 +451,17 @@ def read_sequences(path: Path) -> list[list[str]]:
     """
     memory = available_memory()
     text = read_text(path, min(memory // 16, _most_text(path)))
+    with naming(path):
+        return _sequences(text, memory)
+
+
+def _sequences(text: str, memory: int) -> list[list[str]]:
     if "\0" in text:
-        raise InvalidTrace("this is not a text file", source=str(path))
+        raise InvalidTrace("this is not a text file")
     if text and (kind := other_kind(text[:200], "a file of state sequences")):
         is_trace = format_of(text[:200]) == "forewarn.trace"
         mend = "leave out --format states" if is_trace else ""
-        raise InvalidTrace(kind, source=str(path), mend=mend)
+        raise InvalidTrace(kind, mend=mend)
     sequences: list[list[str]] = []
     names = 0
     for number, line in enumerate(io.StringIO(text), 1):
@@ -466,7 +471,6 @@ def read_sequences(path: Path) -> list[list[str]]:
         if row[0][0] == "#":
             raise InvalidTrace(
                 f"a line cannot begin with {row[0]!r:.60}",
-                source=str(path),
                 place=f"line {number}",
                 mend=(
                     "put a space after the # of a comment; the name of a state cannot "
@@ -478,22 +482,19 @@ def read_sequences(path: Path) -> list[list[str]]:
             raise TooLarge(
                 f"more than {memory // _NAME_BYTES:,} states, too many for the "
                 "available memory",
-                source=str(path),
                 mend="learn from a part of the file, and add the rest with --update",
             )
         if max(map(len, row)) > MAX_NAME:
             raise InvalidTrace(
                 f"a name is longer than {MAX_NAME} characters",
-                source=str(path),
                 place=f"line {number}",
             )
         sequences.append(row)
     if not sequences:
-        raise InvalidTrace("the file contains no sequence of states", source=str(path))
+        raise InvalidTrace("the file contains no sequence of states")
     if all(len(row) == 1 and "," in row[0] for row in sequences):
         raise InvalidTrace(
             "every line is a single name",
-            source=str(path),
             mend="separate the states with spaces, not commas",
         )
     return sequences

@@ -164,8 +164,7 @@ class Episode:
 
     def as_dict(self) -> dict[str, Any]:
         """Converts the episode to JSON."""
-        content: dict[str, Any] = to_json(self)
-        return content
+        return to_json(self)
 
 
 def read_episode(path: Path) -> Episode:

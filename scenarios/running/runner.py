@@ -29,6 +29,7 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame, Source
+from forewarn.abstractions.serial import to_json
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
@@ -339,7 +340,7 @@ class _Drive:
                     loop.review(frame)
             if loop is not None:
                 for each in broken:
-                    loop.note("violated", **each.as_dict())
+                    loop.note("violated", **to_json(each))
             for listener in self._listeners:
                 listener.frame(frame, proposal, executed)
             if ended is not None:

@@ -61,7 +61,7 @@ class Unresolved:
     apart: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        content: dict[str, Any] = to_json(self)
+        content = to_json(self)
         if not self.lacks:
             del content["lacks"]
         return content

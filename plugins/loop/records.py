@@ -33,11 +33,6 @@ def model_file(record: Path, digest: str) -> Path:
     return record.parent / f"model-{digest[:16]}.json"
 
 
-def keep_model(model: Path, folder: Path) -> str:
-    """Copies a model into a folder of records if it is missing; returns its digest."""
-    return ModelFile.of(model).keep(folder)
-
-
 @dataclass(frozen=True, slots=True)
 class ModelFile:
     """The model file of a guard, to which records refer.

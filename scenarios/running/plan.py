@@ -19,7 +19,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.records import keep_model
+from forewarn.plugins.loop.records import ModelFile
 from forewarn.plugins.loop.replay import make_judge
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.runner import Runner
@@ -79,7 +79,7 @@ class RunPlan:
     def keep_model(self, folder: Path) -> None:
         """Copies the model next to the records, so that they can be replayed."""
         if self.model:
-            keep_model(Path(self.model), folder)
+            ModelFile.of(Path(self.model)).keep(folder)
 
 
 def plan(

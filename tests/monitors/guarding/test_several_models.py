@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.monitors.risk.evidence import laws_of, model_for
-from forewarn.plugins.loop.records import keep_model
+from forewarn.plugins.loop.records import ModelFile
 from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
 from tests.monitors.guarding.test_guard import (
@@ -167,7 +167,7 @@ def test_a_record_by_several_models_is_replayed(tmp_path: Path) -> None:
     watch = watching(*load_models(path))
     guard = Guard(watch, policy, provides=SIGNALS, clock=Clock())
     header = {
-        "model": {"sha256": keep_model(path, tmp_path)},
+        "model": {"sha256": ModelFile.of(path).keep(tmp_path)},
         "policy": policy.as_dict(),
         "laws": [law.law.reference for law in watch.laws],
         "provides": list(SIGNALS),

@@ -79,25 +79,9 @@ class Evidence:
         return _mean(self.skill)
 
     @property
-    def warned(self) -> dict[str, float]:
-        """The fraction of violations with a timely warning, by law."""
-        return {law: Leads.of(each).detected for law, each in self.early_s.items()}
-
-    @property
-    def ahead_s(self) -> dict[str, float]:
-        """The mean lead time of warnings in s, by law."""
-        return {law: Leads.of(each).mean_s for law, each in self.early_s.items()}
-
-    @property
-    def median_s(self) -> dict[str, float]:
-        """The median lead time of warnings in s, for each law with a warning."""
-        leads = {law: Leads.of(each) for law, each in self.early_s.items()}
-        return {law: each.median_s for law, each in leads.items() if each.detected}
-
-    @property
-    def second_ahead(self) -> dict[str, float]:
-        """The fraction of violations with a warning at least 1 s ahead, by law."""
-        return {law: Leads.of(each).sooner for law, each in self.early_s.items()}
+    def leads(self) -> dict[str, Leads]:
+        """The lead times of warnings, by law."""
+        return {law: Leads.of(each) for law, each in self.early_s.items()}
 
     @property
     def worth(self) -> float:
@@ -109,11 +93,15 @@ class Evidence:
         )
 
     def as_dict(self) -> dict[str, Any]:
+        leads = self.leads.items()
         facts = {
-            "skill": self.skill, "warned": self.warned, "ahead_s": self.ahead_s,
-            "median_s": self.median_s, "second_ahead": self.second_ahead,
+            "skill": self.skill,
+            "warned": {law: lead.detected for law, lead in leads},
+            "ahead_s": {law: lead.mean_s for law, lead in leads},
+            "median_s": {law: lead.median_s for law, lead in leads if lead.detected},
+            "second_ahead": {law: lead.sooner for law, lead in leads},
             "top": self.top,
-        }  # fmt: skip
+        }
         return {"kind": self.kind, "name": self.name} | {
             fact: {law: round(value, 4) for law, value in by_law.items()}
             for fact, by_law in facts.items()
@@ -185,15 +173,18 @@ class Choice:
         )
         for each in self.evidence:
             yield f"  {each.kind}: {each.name}"
+            leads = each.leads
             for law, value in each.skill.items():
                 warned = ""
-                if law in each.warned:
-                    share, ahead_s = each.warned[law], each.ahead_s[law]
-                    warned = f", {share:.2f} with a warning, {ahead_s:.1f} s ahead"
-                    if share:
+                if lead := leads.get(law):
+                    warned = (
+                        f", {lead.detected:.2f} with a warning, {lead.mean_s:.1f} s"
+                        " ahead"
+                    )
+                    if lead.detected:
                         warned += (
-                            f" (median {each.median_s[law]:.1f} s;"
-                            f" {each.second_ahead[law]:.2f} at least 1 s)"
+                            f" (median {lead.median_s:.1f} s;"
+                            f" {lead.sooner:.2f} at least 1 s)"
                         )
                 yield f"    {law}: skill {value:.3f}{warned}"
 

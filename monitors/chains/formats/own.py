@@ -17,7 +17,6 @@ from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidModel,
     TooLarge,
-    naming,
     near_miss,
 )
 from forewarn.abstractions.serial import Strict, validated
@@ -280,39 +279,30 @@ def is_probguard(data: object) -> bool:
 def parse_probguard(data: object, source: str = "") -> Chain:
     """Parses the chain in a ProbGuard model file."""
     file = validated(_ProbGuardFile, data, source, InvalidModel)
-    check_size(len(file.states), sum(map(len, file.transition_probs.values())), source)
-    number = {name: i for i, name in enumerate(file.states)}
-    if file.state_index != number:
+    try:
+        return _probguard(file)
+    except (InvalidModel, TooLarge) as error:
+        raise error.within(source) from None
+
+
+def _probguard(file: _ProbGuardFile) -> Chain:
+    states, written = file.states, file.transition_probs
+    number = _Numbers(states)
+    if file.state_index != number.of:
         wrong = next(
-            (s for s in file.state_index if number.get(s) != file.state_index[s]),
-            file.states[0],
+            (s for s in file.state_index if number.of.get(s) != file.state_index[s]),
+            states[0],
         )
-        raise InvalidModel(
-            f"'state_index' and 'states' disagree on {wrong!r}", source=source
-        )
-
+        raise InvalidModel(f"'state_index' and 'states' disagree on {wrong!r}")
     # Some versions write the rows by number instead of by name.
-    numerals = {str(i): i for i in range(len(file.states))}
-    lookup = numerals if file.transition_probs.keys() <= numerals.keys() else number
-    if file.transition_probs.keys() <= number.keys():
-        lookup = number
-
-    def numbered(name: str, place: str) -> int:
-        if name not in lookup:
-            raise InvalidModel(
-                f"unknown state {name!r}",
-                source=source,
-                place=place,
-                mend=near_miss(name, lookup),
-            )
-        return lookup[name]
-
+    numerals = [str(i) for i in range(len(states))]
+    if not written.keys() <= number.of.keys() and written.keys() <= set(numerals):
+        number = _Numbers(numerals)
     rows = {
-        numbered(state, "transition_probs"): {
-            numbered(target, state): probability(text, source, f"{state} to {target}")
-            for target, text in row.items()
+        i: {
+            j: probability(text, "", f"{states[i]} to {states[j]}")
+            for j, text in row.items()
         }
-        for state, row in file.transition_probs.items()
+        for i, row in _rows(written, number, "transition_probs").items()
     }
-    with naming(source):
-        return Chain.from_rows(file.states, rows)
+    return Chain.from_rows(states, rows)

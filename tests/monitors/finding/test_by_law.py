@@ -61,7 +61,7 @@ def test_each_law_has_what_tells_of_it_and_a_rare_one_stands_with_the_first() ->
         (law, *_) = chosen.laws
         best = chosen.choice.evidence[0]
         assert own in chosen.choice.abstraction.signals
-        assert set(best.warned) == {law.name} and best.warned[law.name] > 0.5
+        assert set(best.leads) == {law.name} and best.leads[law.name].detected > 0.5
     assert "spilled" not in burn.choice.abstraction.signals
     assert "burnt" not in spill.choice.abstraction.signals
 
@@ -85,4 +85,7 @@ def test_laws_for_which_the_same_is_taken_share_a_model(
     assert [law.name for law in both.laws] == ["spill", "burn"]
     (best,) = both.choice.evidence
     assert best.skill == {"spill": 0.5, "burn": 0.5}
-    assert best.warned == {"spill": 1.0, "burn": 1.0}
+    assert {law: lead.detected for law, lead in best.leads.items()} == {
+        "spill": 1.0,
+        "burn": 1.0,
+    }

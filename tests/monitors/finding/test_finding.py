@@ -316,7 +316,7 @@ def test_without_clean_runs_the_best_mean_is_chosen() -> None:
     hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
     choice = choose(Corpus(broken, LAWS, None, PERIOD_S), hand, 2.0)
     best = choice.evidence[0]
-    assert best.warned == {} and "with a warning" not in list(choice.sentences())[1]
+    assert best.leads == {} and "with a warning" not in list(choice.sentences())[1]
     assert best.mean == max(each.mean for each in choice.evidence)
     assert any("no run keeps ram" in each for each in choice.warnings())
 

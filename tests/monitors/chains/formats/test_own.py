@@ -141,7 +141,7 @@ def test_probguard_rows_by_name_or_by_number() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"states": ["01", "10", "10"]}, "disagree on"),
+        ({"states": ["01", "10", "10"]}, "the state '10' appears twice"),
         ({"state_index": {"01": 1, "10": 0}}, "disagree on '01'"),
         ({"transition_probs": {"01": {"11": "1"}}}, "01: unknown state '11'"),
         ({"transition_probs": {"01": {"01": "1/2"}}}, "'01' sums to 0.5"),

@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.channels import messages
-from forewarn.plugins.driving.places import Junctions, Movement, movements
+from forewarn.plugins.driving.places import Junctions, Movement, exits, movements
 from forewarn.plugins.driving.roads import Lane as RoadLane
 from forewarn.plugins.driving.roads import (
     LightName,
@@ -286,10 +286,6 @@ def inside(point: Point, outline: Sequence[Point]) -> bool:
     return found
 
 
-_DEEPEST = 8
-"""Maximum number of consecutive lanes of a path through a junction."""
-
-
 class Network(Junctions[Movement]):
     """The lanes of a map under SUMO-style names; implements the protocol `Net`.
 
@@ -369,25 +365,12 @@ class Network(Junctions[Movement]):
 
     # -- paths through junctions -------------------------------------------------------
 
-    def after(self, lane: Lane) -> Iterator[Lane]:
+    def _after(self, name: str) -> Iterator[str]:
         """Yields the successors of a lane that are for cars."""
-        for name in lane.after:
-            if name in self.name_of:
-                yield self.map.lanes[name]
+        return (n for n in self.map.lanes[name].after if n in self.name_of)
 
-    def _exit(self, lane: Lane) -> str:
-        """Follows a lane inside a junction to the first lane after the junction.
-
-        Returns the name of that lane; empty if there is none.
-        """
-        for _ in range(_DEEPEST):
-            if not lane.junction:
-                return self.name_of[lane.name]
-            onward = next(self.after(lane), None)
-            if onward is None:
-                return ""
-            lane = onward
-        return ""
+    def _is_inside(self, name: str) -> bool:
+        return bool(self.map.lanes[name].junction)
 
     def _yields(self, lane: RoadLane, link: Link) -> bool:
         return self.lane_of[lane.name].yields or self.lane_of[link.via].yields
@@ -430,13 +413,12 @@ class Network(Junctions[Movement]):
         return f":{self._junction_names.get(junction, 'none')}"
 
     def _links(self, lane: Lane) -> Iterator[Link]:
-        for onward in self.after(lane):
-            to = self._exit(onward)
-            if to:
-                via = self.name_of[onward.name] if onward.junction else ""
-                inside = lane if lane.junction else onward
-                turn = inside.turn if inside.junction else LinkDirection.FORWARD
-                yield Link(to, via, turn, onward.stops or lane.stops)
+        for name, to in exits(lane.name, self._after, self._is_inside):
+            onward = self.map.lanes[name]
+            via = self.name_of[name] if onward.junction else ""
+            inside = lane if lane.junction else onward
+            turn = inside.turn if inside.junction else LinkDirection.FORWARD
+            yield Link(self.name_of[to], via, turn, onward.stops or lane.stops)
 
     def lights(self) -> Mapping[str, LightName]:
         return {via: (via, 0) for via in self.governs}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.driving.places import SIDEWAYS, Junctions, Movement
+from forewarn.plugins.driving.places import SIDEWAYS, Junctions, Movement, exits
 from forewarn.plugins.driving.roads import (
     Lane,
     LightName,
@@ -255,11 +255,12 @@ class CarlaNet(Junctions[_Movement]):
         self._map, self._limits = road_map, limits_of(text)
         first, after = topology(road_map)
         self._names = lane_names(first)
-        self._lanes = {
-            self._names[key]: self._lane(key, first[key], after.get(key, ()))
-            for key in first
+        self._lanes = {self._names[key]: self._lane(key, first[key]) for key in first}
+        onward = {
+            self._names[key]: [self._names[each] for each in keys]
+            for key, keys in after.items()
         }
-        self._link()
+        self._lanes |= {n: self._linked(e, onward) for n, e in self._lanes.items()}
         self._signals = _Signals(road_map)
         self._keys = {name: key for key, name in self._names.items()}
         movements = list(self._all_movements())
@@ -279,48 +280,28 @@ class CarlaNet(Junctions[_Movement]):
 
     # -- lanes and links --------------------------------------------------------------
 
-    def _lane(self, key: Key, start: Any, after: Sequence[Key]) -> Lane:
+    def _lane(self, key: Key, start: Any) -> Lane:
         name = self._names[key]
         edge, _, number = name.rpartition("_")
         shape = shape_of(self._map, start)
-        links = tuple(Link(self._names[n], "", LinkDirection.FORWARD) for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
         return Lane(
             name, edge, int(number), length_of(shape), start.lane_width, limit,
-            f":{start.junction_id}" if start.is_junction else "", True, links, shape,
+            f":{start.junction_id}" if start.is_junction else "", True, (), shape,
         )  # fmt: skip
 
-    def _link(self) -> None:
-        """Replaces links into junctions with links through them, as in SUMO nets."""
-        lanes = self._lanes
-        linked: dict[str, tuple[Link, ...]] = {}
-        for name, lane in lanes.items():
-            links: list[Link] = []
-            for link in lane.links:
-                to = self._exit(link.to)
-                if to is None:
-                    continue
-                via = link.to if lanes[link.to].inside else ""
-                turn = (
-                    turn_of(lane.shape, lanes[to].shape)
-                    if via
-                    else LinkDirection.FORWARD
-                )
-                links.append(Link(to, via, turn))
-            linked[name] = tuple(links)
-        for name, found in linked.items():
-            lanes[name] = replace(lanes[name], links=found)
-
-    def _exit(self, name: str) -> str | None:
-        """Returns the lane after the junction to which an inner lane leads, if any."""
-        for _ in range(_DEEPEST):
-            lane = self._lanes[name]
-            if not lane.inside:
-                return name
-            if not lane.links:
-                return None
-            name = lane.links[0].to if lane.links[0].via == "" else lane.links[0].via
-        return None
+    def _linked(self, lane: Lane, after: Mapping[str, Sequence[str]]) -> Lane:
+        """Adds the links from a lane, which lead through junctions as in SUMO nets."""
+        lanes, links = self._lanes, []
+        for onward, to in exits(
+            lane.name, lambda n: after.get(n, ()), lambda n: lanes[n].inside
+        ):
+            if lanes[onward].inside:
+                turn = turn_of(lane.shape, lanes[to].shape)
+                links.append(Link(to, onward, turn))
+            else:
+                links.append(Link(to, "", LinkDirection.FORWARD))
+        return replace(lane, links=tuple(links))
 
     def _all_movements(self) -> Iterator[_Movement]:
         stops: set[str] = set()

@@ -8,7 +8,13 @@ from dataclasses import replace
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad.reading import Lanelet, Obstacle, RecordedScene, State
-from forewarn.plugins.driving.places import Junctions, Movement, Places, movements
+from forewarn.plugins.driving.places import (
+    Junctions,
+    Movement,
+    Places,
+    exits,
+    movements,
+)
 from forewarn.plugins.driving.roads import (
     Lane,
     LightName,
@@ -105,26 +111,16 @@ class CommonRoadNet(Junctions[Movement]):
 
     def _links(self, lanelet: Lanelet) -> Iterator[Link]:
         turns = self._told.turns
-        for number in lanelet.after:
-            if number not in self.names:
-                continue
-            via = self.names[number] if number in turns else ""
-            to = self._behind(number)
-            if to is not None:
-                turn = turns[number][1] if via else LinkDirection.FORWARD
-                stops = bool(lanelet.signs & self._told.stops)
-                yield Link(self.names[to], via, turn, stops and bool(via))
+        stops = bool(lanelet.signs & self._told.stops)
+        for number, to in exits(lanelet.number, self._after, turns.__contains__):
+            if number in turns:
+                via, turn = self.names[number], turns[number][1]
+                yield Link(self.names[to], via, turn, stops)
+            else:
+                yield Link(self.names[to], "", LinkDirection.FORWARD)
 
-    def _behind(self, number: int) -> int | None:
-        """Returns the first lanelet outside intersections, from this one on."""
-        seen: set[int] = set()
-        while number in self._told.turns:
-            after = [n for n in self._told.lanelets[number].after if n in self.names]
-            if number in seen or not after:
-                return None
-            seen.add(number)
-            number = after[0]
-        return number
+    def _after(self, number: int) -> Iterator[int]:
+        return (n for n in self._told.lanelets[number].after if n in self.names)
 
     def _yields(self, lane: Lane, link: Link) -> bool:
         signs = self._told.lanelets[self._numbers[lane.name]].signs

@@ -6,6 +6,7 @@ import math
 from collections.abc import (
     Callable,
     Collection,
+    Hashable,
     Iterable,
     Iterator,
     Mapping,
@@ -302,6 +303,31 @@ class Movement:
                 of the other's.
         """
         return turned > SIDEWAYS
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def exits(
+    lane: Key, after: Callable[[Key], Iterable[Key]], inside: Callable[[Key], bool]
+) -> Iterator[tuple[Key, Key]]:
+    """Yields each lane that follows a lane, and the first lane after the junction to
+    which it leads. Paths that do not leave their junction are omitted.
+
+    Args:
+        lane: The lane.
+        after: Returns the successors of a lane.
+        inside: Whether a lane is inside a junction.
+    """
+    for onward in after(lane):
+        to: Key | None = onward
+        seen: set[Key] = set()
+        while to is not None and inside(to):
+            seen.add(to)
+            following = next(iter(after(to)), None)
+            to = None if following in seen else following
+        if to is not None:
+            yield onward, to
 
 
 def movements(

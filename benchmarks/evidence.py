@@ -219,7 +219,7 @@ def _tunings(
                 entry |= {
                     "threshold": settled.thresholds[law],
                     "false_alarm_rate": rate,
-                    "detected": settled.warned[law].detection_rate,
+                    "detected": settled.laws[law].warned.detection_rate,
                 }
             found.append(entry)
     return found

@@ -60,25 +60,49 @@ difference may be due to chance.
 
 
 @dataclass(frozen=True, slots=True)
+class Threshold:
+    """A law's threshold, and the quality of the warnings at it.
+
+    Args:
+        at: The threshold; infinite if there is none.
+        warned: The quality of the warnings.
+        ahead_s: The lead times of the timely warnings, in seconds: before the trigger
+            or, if triggers are mostly harmless, before the deadline.
+        harmless: Whether the law's triggers are mostly harmless.
+        promise: The guarantee of the threshold, if there is one.
+    """
+
+    at: float
+    warned: Warned
+    ahead_s: Sequence[float]
+    harmless: bool
+    promise: Promise | None = None
+
+    def as_dict(self, law: str, horizon_s: float) -> dict[str, Any]:
+        promise = self.promise
+        return {
+            "law": law,
+            "threshold": self.at if math.isfinite(self.at) else None,
+            **({} if promise is None else {"promise": promise.model_dump()}),
+            "warned_in_time": len(self.ahead_s),
+            "harmless_trigger": self.harmless,
+            **self.warned.as_dict(horizon_s),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Tuned:
     """The results of the calibration runs for one horizon.
 
     Args:
         horizon_s: The prediction horizon in seconds.
-        thresholds: The threshold of each law, considered separately.
-        warned: The quality of each law's warnings at its threshold.
-        ahead_s: For each law, the lead times of its timely warnings, in seconds: before
-            the trigger or, if triggers are mostly harmless, before the deadline.
-        harmless: The laws whose triggers are mostly harmless.
+        laws: The threshold of each law, considered separately.
         calibration: The calibration of each law's risks.
         told: For each law, every run with the model's risks.
     """
 
     horizon_s: float
-    thresholds: Mapping[str, float]
-    warned: Mapping[str, Warned]
-    ahead_s: Mapping[str, Sequence[float]]
-    harmless: frozenset[str]
+    laws: Mapping[str, Threshold]
     calibration: Mapping[str, Calibration]
     told: Mapping[str, Sequence[Foretold]]
 
@@ -86,34 +110,21 @@ class Tuned:
     def in_time(self) -> float:
         """The sum over laws of the fraction of violations with a warning in time."""
         return sum(
-            len(self.ahead_s[law]) / max(len(each.violating), 1)
-            for law, each in self.warned.items()
+            len(each.ahead_s) / max(len(each.warned.violating), 1)
+            for each in self.laws.values()
         )
 
     @property
     def mean_ahead_s(self) -> float:
         """The mean lead time of the warnings in time, in seconds."""
-        times = [time_s for several in self.ahead_s.values() for time_s in several]
+        times = [time_s for each in self.laws.values() for time_s in each.ahead_s]
         return sum(times) / max(len(times), 1)
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "horizon_s": self.horizon_s,
-            "laws": [
-                {
-                    "law": law,
-                    "threshold": _finite(self.thresholds[law]),
-                    "warned_in_time": len(self.ahead_s[law]),
-                    "harmless_trigger": law in self.harmless,
-                    **warned.as_dict(self.horizon_s),
-                }
-                for law, warned in self.warned.items()
-            ],
-        }  # fmt: skip
-
-
-def _finite(threshold: float) -> float | None:
-    return threshold if math.isfinite(threshold) else None
+            "laws": [e.as_dict(law, self.horizon_s) for law, e in self.laws.items()],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +133,8 @@ class Settled:
 
     Args:
         tried: The results for every horizon that was tried, the best first.
-        thresholds: The threshold of each law that has one.
-        promises: The guarantee of each threshold.
-        warned: The quality of each law's warnings on all runs.
-        ahead_s: The lead times as in `Tuned`, on all runs.
+        laws: The threshold of each law that has one, with its guarantee and the quality
+            of its warnings on all runs.
         without: The laws without a threshold, and why.
         seeds: The seeds of the calibration runs, and those of the other runs.
         ordinary: The highest risks and the outcomes in the other runs, for detecting
@@ -133,10 +142,7 @@ class Settled:
     """
 
     tried: tuple[Tuned, ...]
-    thresholds: Mapping[str, float]
-    promises: Mapping[str, Promise]
-    warned: Mapping[str, Warned]
-    ahead_s: Mapping[str, Sequence[float]]
+    laws: Mapping[str, Threshold]
     without: Mapping[str, str]
     seeds: tuple[tuple[int, ...], tuple[int, ...]]
     ordinary: Mapping[str, Ordinary]
@@ -146,21 +152,22 @@ class Settled:
         """The results for the chosen horizon."""
         return self.tried[0]
 
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The threshold of each law that has one."""
+        return {law: each.at for law, each in self.laws.items()}
+
+    @property
+    def promises(self) -> dict[str, Promise]:
+        """The guarantee of each threshold."""
+        return {law: each.promise for law, each in self.laws.items() if each.promise}
+
     def as_dict(self) -> dict[str, Any]:
         calibration, aside = self.seeds
+        horizon_s = self.best.horizon_s
         return {
-            "horizon_s": self.best.horizon_s,
-            "laws": [
-                {
-                    "law": law,
-                    "threshold": self.thresholds[law],
-                    "promise": self.promises[law].model_dump(),
-                    "warned_in_time": len(self.ahead_s[law]),
-                    "harmless_trigger": law in self.best.harmless,
-                    **warned.as_dict(self.best.horizon_s),
-                }
-                for law, warned in self.warned.items()
-            ],
+            "horizon_s": horizon_s,
+            "laws": [each.as_dict(law, horizon_s) for law, each in self.laws.items()],
             "without_threshold": dict(self.without),
             "tried": [each.as_dict() for each in self.tried],
             "seeds": {"calibration": list(calibration), "set_aside": list(aside)},
@@ -304,10 +311,7 @@ def settle(
     )
     best = tried[0]
     asked = Asked(false_alarm_rate, None, 1 - (1 - confidence) / len(tried))
-    thresholds: dict[str, float] = {}
-    promises: dict[str, Promise] = {}
-    warned: dict[str, Warned] = {}
-    ahead_s: dict[str, list[float]] = {}
+    settled: dict[str, Threshold] = {}
     without: dict[str, str] = {}
     ordinary: dict[str, Ordinary] = {}
     for law, several in foretold_by(judges, enumerate(aside)).items():
@@ -322,18 +326,15 @@ def settle(
         if found.threshold is None:
             without[law] = "; ".join(lack.reason for lack in found.lacks)
             continue
-        at = thresholds[law] = found.threshold
-        fared = warned[law] = _warned(climbs, at)
-        ahead_s[law] = in_time(climbs, at, law in best.harmless)
-        violating = len(fared.violating)
-        promises[law] = Promise.of(
-            false_alarm_rate, len(fared.clean), fared.false_alarms, violating,
-            violating - fared.detected, confidence, len(tried),
+        fared = _fared(climbs, found.threshold, best.laws[law].harmless)
+        warned, violating = fared.warned, len(fared.warned.violating)
+        promise = Promise.of(
+            false_alarm_rate, len(warned.clean), warned.false_alarms, violating,
+            violating - warned.detected, confidence, len(tried),
         )  # fmt: skip
-    return Settled(
-        tuple(tried), thresholds, promises, warned, ahead_s, without,
-        (_seeds(first), _seeds(aside)), ordinary,
-    )  # fmt: skip
+        settled[law] = replace(fared, promise=promise)
+    seeds = _seeds(first), _seeds(aside)
+    return Settled(tuple(tried), settled, without, seeds, ordinary)
 
 
 def with_ordinary(
@@ -415,32 +416,24 @@ def _tuned(
     policy: Policy,
     stored: Mapping[str, Calibration],
 ) -> Tuned:
-    thresholds: dict[str, float] = {}
-    warned: dict[str, Warned] = {}
-    ahead_s: dict[str, list[float]] = {}
-    harmless: set[str] = set()
+    laws: dict[str, Threshold] = {}
     curves: dict[str, Calibration] = {}
     for law, told in together.items():
         curves[law] = stored.get(law, Calibration())
         if policy.judge_by == "point" and law not in stored:
             curves[law] = calibrate(told, horizon_s)
-        if mostly_harmless(told):
-            harmless.add(law)
         meant = _curve_after(policy, curves[law])
         climbs = _climbs(runs, law, told, horizon_s, meant, policy)
         clean = sum(each.broken is None for each in climbs)
         lowest = threshold(climbs, math.floor(allowed * clean + 1e-9))
-        thresholds[law] = lowest
-        ahead_s[law] = in_time(climbs, lowest, law in harmless)
-        warned[law] = _warned(climbs, lowest)
-    return Tuned(
-        horizon_s, thresholds, warned, ahead_s, frozenset(harmless), curves, together,
-    )  # fmt: skip
+        laws[law] = _fared(climbs, lowest, mostly_harmless(told))
+    return Tuned(horizon_s, laws, curves, together)
 
 
-def _warned(climbs: Iterable[Climb], at: float) -> Warned:
+def _fared(climbs: Sequence[Climb], at: float, harmless: bool) -> Threshold:
     ordered = sorted(climbs, key=lambda each: each.seed)
-    return Warned(tuple(each.warned(at) for each in ordered))
+    warned = Warned(tuple(each.warned(at) for each in ordered))
+    return Threshold(at, warned, in_time(climbs, at, harmless), harmless)
 
 
 def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:

@@ -127,9 +127,9 @@ def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
     assert not set(calibration) & set(aside)
     # All runs set the thresholds; two horizons were tried by them.
     delta = 0.05 / 2
-    for law, warned in found.warned.items():
+    for law, each in found.laws.items():
+        warned, promise = each.warned, found.promises[law]
         assert len(warned.runs) == learned.SEEDS
-        promise = found.promises[law]
         assert promise.false_alarms == allowed
         most = spared(len(warned.clean), allowed, delta)
         assert most is not None and warned.false_alarms <= most

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from forewarn.abstractions.errors import InvalidExpression
+from forewarn.abstractions.expression.scalar import Closure, Compiler
 from forewarn.abstractions.expression.tree import (
     And,
     Constant,
@@ -26,6 +27,7 @@ from forewarn.monitors.laws.formula import (
     Always,
     Eventually,
     Formula,
+    Future,
     Historically,
     Interval,
     Next,
@@ -261,46 +263,40 @@ def _memory(formula: Formula, normal: Normal) -> int:
         case _:
             raise TypeError(f"{formula!r} is not a past operator")
     low, high = _bounds(interval, normal)
-    tests = (_test(left, normal), _test(right, normal))
+    operands = _Operands(normal)
+    tests = operands.test(left), operands.test(right)
     bit = normal.memory_bit + len(normal.memories)
     normal.memories.append(Memory(low, high, *tests))
     normal._bits[key] = bit
     return bit
 
 
-def _test(formula: Formula, normal: Normal) -> Callable[[int], bool]:
-    """Compiles the operand of a past operator to a test of the bits that are already
+class _Operands(Compiler):
+    """Compiles the operands of past operators to tests of the bits that are already
     known.
     """
-    if not is_temporal(formula):
-        positive = True
-        while isinstance(formula, Not):
-            formula, positive = formula.operand, not positive
-        if isinstance(formula, Constant):
-            value = formula.value == positive
-            return lambda letter: value
-        bit = normal._bits[repr(formula)]
-        return lambda letter: bool(letter >> bit & 1) == positive
-    match formula:
-        case Not(operand=operand):
-            inner = _test(operand, normal)
-            return lambda letter: not inner(letter)
-        case And(parts=parts):
-            tests = [_test(part, normal) for part in parts]
-            return lambda letter: all(test(letter) for test in tests)
-        case Or(parts=parts):
-            tests = [_test(part, normal) for part in parts]
-            return lambda letter: any(test(letter) for test in tests)
-        case Implies(left=left, right=right):
-            return _test(Or((Not(left), right)), normal)
-        case Past():
-            bit = _memory(formula, normal)
-            negated = isinstance(formula, Historically)
-            return lambda letter: bool(letter >> bit & 1) != negated
-    raise InvalidExpression(
-        f"{formula!r} refers to the future inside a past operator",
-        mend="put the past operator inside the future one",
-    )
+
+    def __init__(self, normal: Normal) -> None:
+        self._normal = normal
+
+    def test(self, node: Formula) -> Closure:
+        match node:
+            case Not() | Constant():
+                return super().test(node)
+            case Past():
+                holds = self._bit(_memory(node, self._normal))
+                return self.inverse(holds) if isinstance(node, Historically) else holds
+            case Future():
+                raise InvalidExpression(
+                    f"{node!r} refers to the future inside a past operator",
+                    mend="put the past operator inside the future one",
+                )
+        if is_temporal(node):
+            return super().test(node)
+        return self._bit(self._normal._bits[repr(node)])
+
+    def _bit(self, bit: int) -> Closure:
+        return lambda letter: bool(letter >> bit & 1)
 
 
 Timed = tuple[str, int, float, tuple[int, ...]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NamedTuple, get_args
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.branched import Band
@@ -304,56 +305,47 @@ class Judgement:
     action: Action | None = None
 
 
-@runtime_checkable
-class Judge(Protocol):
-    """A set of rules or a guard program that judges the frames of each run."""
+class Judge(ABC):
+    """A set of rules or a guard program that judges the frames of each run.
 
-    @property
-    def rules(self) -> Mapping[str, str]:
-        """The judge's rules by name, with their texts; prompts may quote only these
-        texts.
-        """
+    Attributes:
+        rules: The judge's rules by name, with their texts; prompts may quote only these
+            texts.
+    """
 
-    def as_dict(self) -> Mapping[str, Any]:
-        """Returns the judge's content for a record, from which the judge can be
-        recreated.
-        """
-
-    def reset(self) -> None:
-        """Begins a run."""
-
-    def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """Returns the intervention that the judge demands on this frame; None if it
-        demands none.
-        """
-
-
-@runtime_checkable
-class Substituting(Protocol):
-    """A judge that may replace the proposed action with another one."""
+    rules: Mapping[str, str]
 
     @property
     def substitutes(self) -> Mapping[str, Action]:
-        """The substitute actions, by the names of their rules."""
-
-
-@runtime_checkable
-class Bound(Protocol):
-    """A judge whose rules may refer to actions that do not exist."""
+        """The actions that the judge substitutes for others, by the names of its
+        rules.
+        """
+        return {}
 
     def unmatched(self, actions: Collection[str]) -> Mapping[str, Sequence[str]]:
         """Returns the rules that none of these actions can match, with the actions that
         they name.
         """
+        return {}
 
-
-@runtime_checkable
-class Calling(Protocol):
-    """A judge of an agent that calls tools."""
-
-    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
+    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:  # noqa: B027
         """Checks the judge's rules against all tools and their arguments.
 
         Raises:
             InvalidInput: A rule refers to a tool or argument that does not exist.
+        """
+
+    @abstractmethod
+    def as_dict(self) -> Mapping[str, Any]:
+        """Returns the judge's content for a record, from which the judge can be
+        recreated.
+        """
+
+    def reset(self) -> None:  # noqa: B027
+        """Begins a run."""
+
+    @abstractmethod
+    def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
+        """Returns the intervention that the judge demands on this frame; None if it
+        demands none.
         """

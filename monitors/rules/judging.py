@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Judgement
+from forewarn.monitors.guarding.decision import Action, Judge, Judgement
 from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
@@ -26,7 +26,7 @@ _SPEEDS = ("Max_planning_speed", "Default_cruise_speed", "Expected_speed")
 _ENDINGS = frozenset(("finish", "stop", "done"))
 
 
-class RuleJudge:
+class RuleJudge(Judge):
     """A set of rules in a guard, with the contents of their predicate files.
 
     Args:

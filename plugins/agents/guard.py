@@ -25,7 +25,6 @@ from forewarn.abstractions.readers.calls import CallRun
 from forewarn.monitors.guarding.decision import (
     RANK,
     Action,
-    Calling,
     Decision,
     Judge,
     Outcome,
@@ -288,8 +287,7 @@ class AgentGuard(Turns, Closing):
             known.tell(tools)
         check_substitutes(self.guard.judges, SOURCE, known)
         for judge in self.guard.judges:
-            if isinstance(judge, Calling):
-                judge.check_tools(tools)
+            judge.check_tools(tools)
 
     def reset(self) -> None:
         """Starts a new episode; a stopped agent may act again."""

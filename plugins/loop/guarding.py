@@ -20,10 +20,7 @@ from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.certificate import guard_files
 from forewarn.monitors.guarding.decision import (
     Action,
-    Bound,
-    Calling,
     Judge,
-    Substituting,
 )
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.listening import Listener
@@ -248,8 +245,7 @@ class Guarding:
 
 def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
     """Returns the substitute actions of rules, by the name of the rule."""
-    asking = (each for each in judges if isinstance(each, Substituting))
-    return {rule: a for judge in asking for rule, a in judge.substitutes.items()}
+    return {rule: a for judge in judges for rule, a in judge.substitutes.items()}
 
 
 def check_substitutes(
@@ -277,13 +273,11 @@ def _check_bound(
 ) -> None:
     """Rejects rules that apply to none of these actions and so protect nothing."""
     for judge in judges:
-        lost = judge.unmatched(actions) if isinstance(judge, Bound) else {}
-        for rule, named in lost.items():
+        for rule, named in judge.unmatched(actions).items():
             raise InvalidInput(
                 f"{source.name} does not have the action {named[0]!r:.60}",
                 source=f"the rule {rule}",
                 mend=near_miss(named[0], actions)
                 or f"the actions are {', '.join(actions)}",
             )
-        if isinstance(judge, Calling):
-            judge.check_tools(actions)
+        judge.check_tools(actions)

@@ -28,7 +28,7 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Judgement
+from forewarn.monitors.guarding.decision import Action, Judge, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
 from forewarn.monitors.programs.asking import activities
 from forewarn.monitors.programs.columns import columns_of, logged
@@ -193,7 +193,7 @@ INTERVENTIONS: Mapping[Answer, Intervention] = {
 }
 
 
-class ProgramJudge:
+class ProgramJudge(Judge):
     """Runs a guard program as a judge in a guard.
 
     In addition to each frame and action, the program receives the person for whom the

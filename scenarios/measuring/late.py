@@ -21,7 +21,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.model import riskless
 from forewarn.monitors.evaluation.warned import SLACK_S, Broken
-from forewarn.monitors.guarding.decision import RANK, Action, Judgement, Kind
+from forewarn.monitors.guarding.decision import RANK, Action, Judge, Judgement, Kind
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
@@ -164,7 +164,7 @@ def last_moment(job: Violation) -> LastMoment:
     return LastMoment(law, job.seed, broken.time_s, None, runs)
 
 
-class _Timed:
+class _Timed(Judge):
     """A judge that requires an intervention during one period of time."""
 
     rules: Mapping[str, str] = {_RULE: "an intervention at a given moment"}
@@ -175,9 +175,6 @@ class _Timed:
 
     def as_dict(self) -> Mapping[str, Any]:
         return {"format": "forewarn.moment/1"}
-
-    def reset(self) -> None:
-        """Does nothing, because the judge has no state."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         if self.begins_s - SLACK_S <= frame.time_s <= self.until_s + SLACK_S:

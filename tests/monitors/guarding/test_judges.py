@@ -17,7 +17,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.guarding.decision import Action, Judgement
+from forewarn.monitors.guarding.decision import Action, Judge, Judgement
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
@@ -26,7 +26,7 @@ from forewarn.plugins.loop.records import model_file
 from forewarn.plugins.loop.replay import MAKERS, replay
 
 
-class NoThrowing:
+class NoThrowing(Judge):
     """Says `kind` of whoever throws."""
 
     rules: Mapping[str, str] = {"no throwing": "nothing is thrown"}

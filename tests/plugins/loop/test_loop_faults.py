@@ -30,6 +30,7 @@ from forewarn.monitors.guarding.decision import (
     SEVERITY,
     Action,
     Decision,
+    Judge,
     Judgement,
     Kind,
     Turn,
@@ -383,14 +384,11 @@ def test_foresight_that_is_nonsense_lets_nothing_by(
 
 
 def test_a_judge_that_names_no_speed_leaves_the_policys(tmp_path: Path) -> None:
-    class Slows:
+    class Slows(Judge):
         rules: dict[str, str] = {"slow": "slow down"}
 
         def as_dict(self) -> dict[str, Any]:
             return {}
-
-        def reset(self) -> None:
-            pass
 
         def judge(self, frame: Frame, proposal: Action | None) -> Judgement:
             return Judgement("slow", "slow", cap_kmh=math.nan)

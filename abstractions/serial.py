@@ -25,21 +25,25 @@ times as much memory as the wrong item.
 """
 
 
-def _end_at_the_first_error(schema: Any) -> None:
-    """Makes the validation of lists and mappings stop at the first wrong item."""
+def _adapt(schema: Any) -> None:
+    """Makes the validation of lists and mappings stop at the first wrong item, and
+    accepts lists as tuples.
+    """
     if isinstance(schema, dict):
         if schema.get("type") in ("list", "tuple", "dict", "set"):
             schema["fail_fast"] = True
+        if schema.get("type") == "tuple":
+            schema["strict"] = False
         for part in schema.values():
-            _end_at_the_first_error(part)
+            _adapt(part)
     elif isinstance(schema, list):
         for part in schema:
-            _end_at_the_first_error(part)
+            _adapt(part)
 
 
 class Strict(BaseModel):
     """The base class of file schemas: rejects unknown keys and does not convert
-    types.
+    types, except lists to tuples.
     """
 
     model_config = ConfigDict(
@@ -51,7 +55,7 @@ class Strict(BaseModel):
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         schema = handler(source)
-        _end_at_the_first_error(schema)
+        _adapt(schema)
         return schema
 
 

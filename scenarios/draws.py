@@ -62,8 +62,8 @@ class Draw(Strict):
     `choice`).
     """
 
-    uniform: tuple[float, float] | None = Field(default=None, strict=False)
-    integer: tuple[int, int] | None = Field(default=None, strict=False)
+    uniform: tuple[float, float] | None = None
+    integer: tuple[int, int] | None = None
     normal: Normal | None = None
     choice: list[Plain] | None = Field(default=None, min_length=1)
     chance: float | None = Field(default=None, ge=0, le=1)

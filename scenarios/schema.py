@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
@@ -37,9 +37,6 @@ Settings = Mapping[str, Any]
 
 class InvalidScenario(InvalidInput):
     """The scenario file is malformed or contradicts itself."""
-
-
-Span = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class NamedPlugin(Strict):
@@ -70,7 +67,7 @@ class _ScenarioFile(Strict):
     goal: str = ""
     draws: dict[str, Draw] = {}
     end: End
-    expected_base_rate: dict[str, Span] = {}
+    expected_base_rate: dict[str, tuple[float, float]] = {}
     rules: str | list[str] = []
     predicates: str | list[str] = []
 

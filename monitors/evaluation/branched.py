@@ -35,7 +35,7 @@ class Band(Strict):
         stop: The number of runs that broke a law when stopped.
     """
 
-    risk: tuple[float, float] = Field(strict=False)
+    risk: tuple[float, float]
     runs: int = Field(gt=0)
     proceed: int = Field(ge=0)
     slow: int = Field(ge=0)

@@ -309,8 +309,8 @@ class Histogram(Strict):
             edges.
     """
 
-    edges: tuple[float, ...] = Field(max_length=MAX_EDGES, strict=False)
-    counts: tuple[_Runs, ...] = Field(strict=False)
+    edges: tuple[float, ...] = Field(max_length=MAX_EDGES)
+    counts: tuple[_Runs, ...]
 
     @model_validator(mode="after")
     def _fits(self) -> Histogram:
@@ -419,11 +419,8 @@ class _KeptReference(Strict):
     runs: _Runs = 0
 
 
-_Share = Annotated[
-    tuple[
-        Annotated[int, Field(ge=1, le=MAX_RUNS)], Annotated[float, Field(gt=0, le=1)]
-    ],
-    Field(strict=False),
+_Share = tuple[
+    Annotated[int, Field(ge=1, le=MAX_RUNS)], Annotated[float, Field(gt=0, le=1)]
 ]
 
 

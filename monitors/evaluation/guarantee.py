@@ -40,7 +40,7 @@ class Guarantee(Strict):
     runs: int = Field(gt=0)
     broke: int = Field(ge=0)
     prolonged: int = Field(ge=0)
-    seeds: tuple[int, int] = Field(strict=False)
+    seeds: tuple[int, int]
     scenario: str
     pilot: str
     drawn: str

@@ -84,9 +84,7 @@ class _File(_Table):
     # The number of runs stopped in each risk band, and how many of them broke a law.
     after_stops: dict[
         Annotated[str, Field(max_length=MOST_CHARACTERS)],
-        Annotated[
-            tuple[_Count, _Count], Field(strict=False), AfterValidator(_part_of_all)
-        ],
+        Annotated[tuple[_Count, _Count], AfterValidator(_part_of_all)],
     ] = Field(default_factory=dict, max_length=len(EDGES))
     # The counts after interventions that were decided but not enforced.
     passed: _Passed | None = None

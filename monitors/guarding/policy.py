@@ -306,15 +306,12 @@ class _Rule(Strict):
     p_safe_below: dict[str, float] | None = None
 
 
-_Point = Annotated[tuple[float, float], Field(strict=False)]
-
-_Bands = Annotated[tuple[Band, ...], Field(strict=False, max_length=len(EDGES) - 1)]
+_Bands = Annotated[tuple[Band, ...], Field(max_length=len(EDGES) - 1)]
 
 _KEYS: dict[str, Any] = get_type_hints(Policy, include_extras=True) | {
     "rules": Annotated[list[_Rule], Field(min_length=1)],
-    "calibration": dict[str, list[_Point]],
+    "calibration": dict[str, list[tuple[float, float]]],
     "if_acted": dict[str, _Bands],
-    "escalation": Annotated[tuple[Kind, ...], Field(strict=False)],
     "fallback": Literal["stop", "cut"],
     "deadline_s": float | dict[Stage, float],
     "horizon_s": Annotated[float, Field(gt=0, le=3600)],

@@ -280,14 +280,13 @@ def corrected(
 
 
 _Row = list[Annotated[int, Field(ge=0, le=_FINENESS)]]
-_Point = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class _LikelyFile(Strict):
     horizon_s: float = Field(gt=0)
     level: float = Field(gt=0, lt=1)
     draws: int = Field(gt=0)
-    calibration: list[_Point]
+    calibration: list[tuple[float, float]]
     monitor: str
     low: list[_Row]
     high: list[_Row]

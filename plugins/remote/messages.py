@@ -63,7 +63,7 @@ class Hello(Strict):
 
     forewarn: Literal["guard/1"] = PROTOCOL
     token: str = ""
-    provides: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    provides: tuple[str, ...] | None = None
     can: list[Kind] | None = None
     scenario: str | None = None
     vocabulary: str | None = None

@@ -83,8 +83,8 @@ class Objects(Strict):
     velocity: str
     size: str
     label: str
-    on_foot: tuple[int, ...] = Field(default=(), strict=False)
-    ignored: tuple[int, ...] = Field(default=(), strict=False)
+    on_foot: tuple[int, ...] = ()
+    ignored: tuple[int, ...] = ()
 
 
 class _File(Strict):

@@ -80,7 +80,7 @@ class Walkers(Strict):
 
     walks: list[Route] = Field(min_length=1)
     per_hour: float = Field(ge=0)
-    start_m: tuple[float, float] = Field(default=(190.0, 215.0), strict=False)
+    start_m: tuple[float, float] = (190.0, 215.0)
     to_s: float = Field(default=120.0, ge=0)
     ignore_lights: float = Field(default=0.0, ge=0, le=1)
 

@@ -118,6 +118,7 @@ trained-models:
 	  --format jsonl --out $$runs && $(BIN)/forewarn learn $$runs \
 	  --scenario fork-in-microwave \
 	  --out $(TRAINED)/fork-in-microwave.model.json.gz && rm -r $$runs
+	@rm -f $(TRAINED)/*.stop.policy.yaml # those of other models
 	@for name in $(STOPPED); do $(BIN)/forewarn tune $$name --preset stop \
 	  --episodes 100 --acting 50 --max-slowed 0.1 --jobs $(JOBS) \
 	  --model $(TRAINED)/$$name.model.json.gz \

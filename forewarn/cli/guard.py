@@ -252,7 +252,7 @@ def guard_tools(
         time_limit: Time limit of a call in seconds. A call that takes longer returns an
             error and counts as failed.
     """
-    from forewarn.monitors.guarding.policy import load_policy
+    from forewarn.monitors.guarding.policy import InvalidPolicy, load_policy
     from forewarn.plugins.agents import AgentGuard
     from forewarn.plugins.agents.trajectory import POLICY
 
@@ -269,7 +269,7 @@ def guard_tools(
     with watched_live(showing.live) as audience:
         heard = [*listeners, *audience]
         with naming("--law" if model is None else model):
-            with naming(policy or "the policy"):
+            try:
                 if model is None:
                     made = AgentGuard.by_laws(
                         law, acts, record=record, judges=judges, listeners=heard
@@ -278,6 +278,8 @@ def guard_tools(
                     made = AgentGuard.load(
                         model, acts, record=record, judges=judges, listeners=heard
                     )
+            except InvalidPolicy as error:
+                raise error.within(str(policy or "the policy")) from error
         with made, naming("--law"):
             asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))
 

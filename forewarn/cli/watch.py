@@ -350,11 +350,14 @@ def _judged(
     law: Law, path: Path, trace: Trace, period: float | None, every: bool
 ) -> Judgement:
     """Checks a law on a trace; errors name the trace or the law."""
+    from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.laws.judging import judge
 
     with naming("--law"):
-        with naming(path):
+        try:
             return judge(law, trace, period, every=every)
+        except InvalidTrace as error:
+            raise error.within(str(path)) from None
 
 
 def _renames(pairs: Sequence[str]) -> dict[str, str]:

@@ -102,3 +102,16 @@ def test_reset_forgets_the_last_episode() -> None:
     assert episode.followed.times_s == []
     assert episode.at(0.0) == [OK]
     assert episode.followed.times_s == [0.0]
+
+
+def test_reset_forgets_the_values_of_the_last_episode() -> None:
+    law = load_law("rare := always count[0, 1 s](a) < 2")
+    followed = FollowedLaw(law, 0.5)
+
+    def at(time_s: float) -> str:
+        (verdict,) = followed.frame(Frame(time_s, 1, {"a": True}))
+        return verdict.status
+
+    assert at(0.0) == "ok"
+    followed.reset()
+    assert [at(0.0), at(0.5)] == ["ok", "violated"]

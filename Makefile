@@ -119,8 +119,10 @@ trained-models:
 	  --scenario fork-in-microwave \
 	  --out $(TRAINED)/fork-in-microwave.model.json.gz && rm -r $$runs
 	@rm -f $(TRAINED)/*.stop.policy.yaml # those of other models
-	@for name in $(STOPPED); do $(BIN)/forewarn tune $$name --preset stop \
-	  --episodes 100 --acting 50 --max-slowed 0.1 --jobs $(JOBS) \
+	@for name in $(STOPPED); do \
+	  case $$name in roundabout|s4) slowed=0.2;; *) slowed=0.1;; esac; \
+	  $(BIN)/forewarn tune $$name --preset stop \
+	  --episodes 100 --acting 50 --max-slowed $$slowed --jobs $(JOBS) \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
